@@ -1,0 +1,189 @@
+/* nn.h: parameters by name, and the layers built from them.
+ *
+ *     heed_params *p = heed_params_new(NULL, &err);
+ *     heed_linear_layer l;
+ *     heed_linear_build(&l, heed_scope_enter(heed_params_scope(p), "out"), D, V, HEED_IDENTITY,
+ * true); heed_params_finish(p, seed, &err);              // allocates the flat buffers and draws
+ * the weights y = heed_linear_apply(t, &l, x);
+ *
+ * `build` declares parameters under a scope (once, before finish); `apply` uses them on a tape.
+ * Layers are plain structs of the caller's that borrow their tensors from the set; there is nothing
+ * to free in them. */
+#ifndef HEED_NN_H
+#define HEED_NN_H
+
+#include <heed/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- parameter sets ---- */
+
+/* Values, gradients and state are one flat buffer each, so an optimiser is a single pass. */
+typedef struct heed_params heed_params;
+heed_params *heed_params_new(const heed_allocator *allocator, heed_error *err);
+void heed_params_free(heed_params *p);
+const heed_error *heed_params_error(const heed_params *p);
+
+/* How a parameter starts.  Xavier, Kaiming and orthogonal read fan-in and fan-out off an (in,out)
+ * shape. */
+typedef enum heed_init_kind {
+    HEED_INIT_ZERO,
+    HEED_INIT_CONSTANT,       /* scale */
+    HEED_INIT_UNIFORM,        /* U(-scale, scale) */
+    HEED_INIT_NORMAL,         /* N(0, scale^2) */
+    HEED_INIT_XAVIER_UNIFORM, /* U(-a, a), a = scale sqrt(6/(in+out)) */
+    HEED_INIT_XAVIER_NORMAL,  /* N(0, scale^2 2/(in+out)) */
+    HEED_INIT_KAIMING,        /* N(0, scale^2 2/in) */
+    HEED_INIT_ORTHOGONAL,     /* scale * Q */
+} heed_init_kind;
+typedef struct heed_init {
+    heed_init_kind kind;
+    double scale;
+} heed_init;
+
+/* A place in the tree of names.  A value; lives as long as the set. */
+typedef struct heed_scope {
+    heed_params *params;
+    const char *path; /* "encoder.0.self" or "" */
+} heed_scope;
+heed_scope heed_params_scope(heed_params *p);
+/* format makes the next part: heed_scope_enter(s, "layer.%d", i). */
+heed_scope heed_scope_enter(heed_scope scope, const char *format, ...);
+/* Declares "path.name".  The tensor's data is there after heed_params_finish.  NULL after an error.
+ */
+heed_tensor *heed_param(heed_scope scope, const char *name, heed_shape shape, heed_init init);
+/* Saved but not trained: running statistics. */
+heed_tensor *heed_state(heed_scope scope, const char *name, heed_shape shape, double start);
+heed_status heed_params_finish(heed_params *p, uint64_t seed, heed_error *err);
+
+/* The flat buffers; entries start at multiples of 64 bytes, the room between them is zero. */
+int64_t heed_params_size(const heed_params *p); /* elements of the flat buffer, padding included */
+heed_real *heed_params_values(const heed_params *p);
+heed_real *heed_params_grads(const heed_params *p);
+int64_t heed_params_state_size(const heed_params *p);
+heed_real *heed_params_state_values(const heed_params *p);
+void heed_params_zero_grads(heed_params *p);
+
+typedef struct heed_param_info {
+    const char *name;
+    heed_tensor *tensor;
+    int64_t offset; /* into the flat buffer (of values, or of state) */
+    bool is_state;
+    bool frozen;
+} heed_param_info;
+int heed_params_count(const heed_params *p); /* parameters and state, in order of declaration */
+heed_param_info heed_params_entry(const heed_params *p, int i);
+/* By full name; NULL if there is none. */
+heed_tensor *heed_params_find(const heed_params *p, const char *name);
+/* True parameters, without padding or state. */
+int64_t heed_params_trainable(const heed_params *p);
+
+/* Freezing takes parameters out of training; gradients still flow through them to what lies before.
+ * scope is a path ("encoder" covers "encoder.0.self.q.weight") or "" for all.  ARGUMENT if nothing
+ * has that name. */
+heed_status heed_params_freeze(heed_params *p, const char *scope, heed_error *err);
+heed_status heed_params_thaw(heed_params *p, const char *scope, heed_error *err);
+/* What an optimiser applies to the parameters under scope; where groups overlap the one set last
+ * wins. */
+typedef struct heed_group {
+    double rate_factor;  /* 1 */
+    double weight_decay; /* AdamW: replaces the optimiser's own */
+} heed_group;
+heed_status heed_params_set_group(heed_params *p, const char *scope, heed_group group,
+                                  heed_error *err);
+
+/* ---- layers ---- */
+
+typedef struct heed_linear_layer {
+    heed_tensor *weight, *bias; /* (K,F), (F) or NULL */
+    heed_activation activation;
+} heed_linear_layer;
+/* Weight Xavier uniform, bias zero. */
+void heed_linear_build(heed_linear_layer *l, heed_scope s, int64_t in, int64_t out,
+                       heed_activation activation, bool bias);
+heed_tensor *heed_linear_apply(heed_tape *t, const heed_linear_layer *l, heed_tensor *x);
+
+/* Sinusoidal positions of the paper: sin and cos interleaved, or in two halves as other toolkits
+ * lay them out (same frequencies 1/10000^(2i/D); T2T's own frequencies differ and are not this). */
+typedef enum heed_positions {
+    HEED_POSITIONS_NONE,
+    HEED_POSITIONS_SINUSOID,
+    HEED_POSITIONS_SINUSOID_HALVES,
+    HEED_POSITIONS_LEARNED,
+} heed_positions;
+/* Fills out (count,D). */
+void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layout);
+
+/* Token embedding + positions, as the paper has it: dropout(scale * E[x] + P).  Positions count
+ * from 0 in each segment.  Sinusoids are state of the set, learned ones a parameter; asking beyond
+ * `longest` fails. */
+typedef struct heed_embedding_layer {
+    heed_tensor *table;     /* (V,D), N(0, 1/D) */
+    heed_tensor *positions; /* (longest,D) or NULL */
+    double scale, dropout;
+} heed_embedding_layer;
+void heed_embedding_build(heed_embedding_layer *l, heed_scope s, int64_t vocabulary, int64_t d,
+                          heed_positions positions, int64_t longest, double scale, double dropout);
+heed_tensor *heed_embedding_apply(heed_tape *t, const heed_embedding_layer *l, const int32_t *ids,
+                                  const heed_segments *s);
+
+typedef enum heed_norm_kind { HEED_NORM_LAYER, HEED_NORM_RMS, HEED_NORM_BATCH } heed_norm_kind;
+typedef struct heed_norm_layer {
+    heed_norm_kind kind;
+    heed_tensor *gain, *bias;
+    heed_tensor *running_mean, *running_variance; /* batch norm only */
+    double eps;
+} heed_norm_layer;
+void heed_norm_build(heed_norm_layer *l, heed_scope s, heed_norm_kind kind, int64_t d, double eps);
+heed_tensor *heed_norm_apply(heed_tape *t, const heed_norm_layer *l, heed_tensor *x);
+/* norm(x + dropout(y)): the fused operator where the kind has one. */
+heed_tensor *heed_norm_residual(heed_tape *t, const heed_norm_layer *l, heed_tensor *x,
+                                heed_tensor *y, double dropout);
+
+/* The position-wise network: activation(x W1 + b1) dropped out, W2 + b2. */
+typedef struct heed_ffn_layer {
+    heed_linear_layer in, out;
+    double dropout;
+} heed_ffn_layer;
+void heed_ffn_build(heed_ffn_layer *l, heed_scope s, int64_t d, int64_t f,
+                    heed_activation activation, double dropout);
+heed_tensor *heed_ffn_apply(heed_tape *t, const heed_ffn_layer *l, heed_tensor *x);
+
+/* Recurrent stacks over packed segments.  The output is (N, D) or, in both directions, (N, 2D);
+ * dropout between layers. */
+typedef enum heed_cell { HEED_CELL_LSTM, HEED_CELL_GRU } heed_cell;
+typedef struct heed_rnn_options {
+    heed_cell cell;
+    int gru_kind;
+    int layers;
+    bool bidirectional;
+    int64_t in, d;
+    double dropout;
+} heed_rnn_options;
+typedef struct heed_rnn_cell {
+    heed_linear_layer input; /* (in, 4D or 3D) */
+    heed_tensor *recurrent;  /* (D, 4D or 3D) */
+    heed_tensor *bias;       /* GRU, reset after the product: (3D); else NULL */
+} heed_rnn_cell;
+#define HEED_RNN_MAX_LAYERS 16
+typedef struct heed_rnn_layer {
+    heed_rnn_options options;
+    heed_rnn_cell cell[HEED_RNN_MAX_LAYERS][2];
+} heed_rnn_layer;
+/* A state for each layer and direction, (B,D) with sentence b in row b: for a start, zeros if h is
+ * NULL; at the end, the state after each sentence's own last token (backward: its first). */
+typedef struct heed_rnn_state {
+    heed_lstm_state at[HEED_RNN_MAX_LAYERS][2]; /* c is NULL for GRU */
+} heed_rnn_state;
+void heed_rnn_build(heed_rnn_layer *l, heed_scope s, const heed_rnn_options *options);
+/* start and end may be NULL. */
+heed_tensor *heed_rnn_apply(heed_tape *t, const heed_rnn_layer *l, heed_tensor *x,
+                            const heed_segments *s, const heed_rnn_state *start,
+                            heed_rnn_state *end);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,222 @@
+/* ops.h: the differentiable operators.  Each computes at once, records itself on the tape and
+ * returns a tensor that lives until heed_tape_reset, or NULL after the tape's first error.
+ *
+ * Rows and columns: unless it says otherwise an operator works on each row (last axis) of its input
+ * and gives the same shape back.  Index arrays and segments are borrowed until heed_tape_reset. */
+#ifndef HEED_OPS_H
+#define HEED_OPS_H
+
+#include <heed/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- arithmetic ---- */
+
+/* b has a's shape, or is a row (cols) or (1,cols) used for every row of a, or a column (rows,1)
+ * used for every column of a, or a single number. */
+heed_tensor *heed_add(heed_tape *t, heed_tensor *a, heed_tensor *b);
+heed_tensor *heed_sub(heed_tape *t, heed_tensor *a, heed_tensor *b);
+heed_tensor *heed_mul(heed_tape *t, heed_tensor *a, heed_tensor *b);
+heed_tensor *heed_div(heed_tape *t, heed_tensor *a, heed_tensor *b);
+/* scale * x + shift */
+heed_tensor *heed_scale(heed_tape *t, heed_tensor *x, double scale, double shift);
+/* Gradient 1 inside [low, high], 0 outside. */
+heed_tensor *heed_clamp(heed_tape *t, heed_tensor *x, double low, double high);
+heed_tensor *heed_abs(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_exp(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_log(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_sqrt(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_square(heed_tape *t, heed_tensor *x);
+
+/* ---- activations ---- */
+
+typedef enum heed_activation {
+    HEED_IDENTITY,
+    HEED_RELU,
+    HEED_GELU,      /* x Phi(x), by erf */
+    HEED_GELU_TANH, /* the tanh form of BERT and GPT-2 */
+    HEED_SILU,
+    HEED_TANH,
+    HEED_SIGMOID,
+} heed_activation;
+heed_tensor *heed_relu(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_gelu(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_gelu_tanh(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_silu(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_tanh(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_sigmoid(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_softplus(heed_tape *t, heed_tensor *x);
+/* The largest of each `pieces` neighbouring columns: (N, pieces*D) -> (N, D). */
+heed_tensor *heed_maxout(heed_tape *t, heed_tensor *x, int64_t pieces);
+
+/* ---- products ---- */
+
+typedef enum heed_transpose { HEED_NN, HEED_NT, HEED_TN } heed_transpose;
+/* NN: a (M,K) b (K,N); NT: a (M,K) b (N,K); TN: a (K,M) b (K,N); always -> (M,N). */
+heed_tensor *heed_matmul(heed_tape *t, heed_tensor *a, heed_tensor *b, heed_transpose transpose);
+/* The same for each of G pairs of matrices: a (G,M,K), b (G,K,N), ... -> (G,M,N). */
+heed_tensor *heed_batch_matmul(heed_tape *t, heed_tensor *a, heed_tensor *b,
+                               heed_transpose transpose);
+/* y = activation(x W + b).  x (N,K), W (K,F), b (F) or NULL -> (N,F). */
+heed_tensor *heed_linear(heed_tape *t, heed_tensor *x, heed_tensor *weight, heed_tensor *bias,
+                         heed_activation activation);
+/* a (N,I), b (N,J) -> (N, I*J): y[i*J+j] = a[i] b[j]. */
+heed_tensor *heed_outer(heed_tape *t, heed_tensor *a, heed_tensor *b);
+/* a (N,D), b (N,D) -> (N,1): a.b / max(|a| |b|, eps). */
+heed_tensor *heed_cosine(heed_tape *t, heed_tensor *a, heed_tensor *b, double eps);
+
+/* ---- softmax and reductions ---- */
+
+/* A fully masked row (all -inf) gives zeros (log-softmax: -inf) and a zero gradient. */
+heed_tensor *heed_softmax(heed_tape *t, heed_tensor *x);
+heed_tensor *heed_log_softmax(heed_tape *t, heed_tensor *x);
+/* Softmax over the rows of each segment, column by column: x (N,D). */
+heed_tensor *heed_segment_softmax(heed_tape *t, heed_tensor *x, const heed_segments *s);
+/* (N,D) -> (B,D).  An empty segment gives zeros. */
+heed_tensor *heed_segment_sum(heed_tape *t, heed_tensor *x, const heed_segments *s);
+heed_tensor *heed_segment_mean(heed_tape *t, heed_tensor *x, const heed_segments *s);
+heed_tensor *heed_segment_max(heed_tape *t, heed_tensor *x, const heed_segments *s);
+
+typedef enum heed_axis { HEED_ALL, HEED_ROWS, HEED_COLS } heed_axis;
+/* HEED_ALL: one number (1).  HEED_COLS: each row reduced over its columns, -> (rows,1).
+ * HEED_ROWS: each column reduced over all rows, -> (1,cols). */
+heed_tensor *heed_sum(heed_tape *t, heed_tensor *x, heed_axis axis);
+heed_tensor *heed_mean(heed_tape *t, heed_tensor *x, heed_axis axis);
+heed_tensor *heed_max(heed_tape *t, heed_tensor *x, heed_axis axis);
+heed_tensor *heed_logsumexp(heed_tape *t, heed_tensor *x, heed_axis axis);
+/* The k largest of each row, largest first (ties: lower column first): (N,C) -> (N,k).
+ * If indices is not NULL it receives an (N,k) array of columns that lives until reset. */
+heed_tensor *heed_top_k(heed_tape *t, heed_tensor *x, int64_t k, const int32_t **indices);
+
+/* ---- norms and dropout ---- */
+
+/* gain, bias (D); bias may be NULL.  Biased variance. */
+heed_tensor *heed_layer_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, heed_tensor *bias,
+                             double eps);
+heed_tensor *heed_rms_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, double eps);
+/* Per column over all rows.  While the tape trains: the batch's statistics, and running =
+ * (1-momentum) running + momentum batch (unbiased variance); otherwise the running ones.  mean,
+ * variance (D) are state, not trained. */
+heed_tensor *heed_batch_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, heed_tensor *bias,
+                             heed_tensor *running_mean, heed_tensor *running_variance,
+                             double momentum, double eps);
+/* While the tape trains: zero with probability rate, else x / (1 - rate).  rate in [0,1). */
+heed_tensor *heed_dropout(heed_tape *t, heed_tensor *x, double rate);
+/* layer_norm(x + dropout(y)), fused; the order of the paper's sublayer (post-norm). */
+heed_tensor *heed_add_norm(heed_tape *t, heed_tensor *x, heed_tensor *y, heed_tensor *gain,
+                           heed_tensor *bias, double rate, double eps);
+/* x + dropout(y), fused: the residual of a pre-norm sublayer. */
+heed_tensor *heed_add_dropout(heed_tape *t, heed_tensor *x, heed_tensor *y, double rate);
+
+/* ---- rows, columns, shapes ---- */
+
+/* dropout(scale * table[ids[n]] + positions[n]): table (V,D), ids (N) -> (N,D).  A negative id
+ * gives a zero row and takes no gradient.  positions NULL, or (P,D) with row position_ids[n] added;
+ * a position table that needs a gradient gets one. */
+typedef struct heed_embedding_options {
+    double scale; /* 0 means 1 */
+    heed_tensor *positions;
+    const int32_t *position_ids; /* (N), needed with positions */
+    double dropout;
+} heed_embedding_options;
+heed_tensor *heed_embedding(heed_tape *t, heed_tensor *table, const int32_t *ids, int64_t n,
+                            const heed_embedding_options *options);
+/* y[n] = x[index[n]]; a negative index gives a zero row. */
+heed_tensor *heed_gather_rows(heed_tape *t, heed_tensor *x, const int32_t *index, int64_t n);
+/* y (rows,D), y[index[n]] += x[n], other rows zero; a negative index drops the row. */
+heed_tensor *heed_scatter_rows(heed_tape *t, heed_tensor *x, const int32_t *index, int64_t rows);
+/* Each element (mask (count)) or, with rows true, each row (mask (rows)): a where mask != 0, else
+ * b. */
+heed_tensor *heed_select(heed_tape *t, const uint8_t *mask, bool rows, heed_tensor *a,
+                         heed_tensor *b);
+/* Columns side by side (equal rows), or rows one below the other (equal columns). */
+heed_tensor *heed_concat_cols(heed_tape *t, heed_tensor *const *x, int n);
+heed_tensor *heed_concat_rows(heed_tape *t, heed_tensor *const *x, int n);
+/* Views: no copy, the gradient flows into x's own. */
+heed_tensor *heed_slice_cols(heed_tape *t, heed_tensor *x, int64_t begin, int64_t end);
+heed_tensor *heed_slice_rows(heed_tape *t, heed_tensor *x, int64_t begin, int64_t end);
+heed_tensor *heed_reshape(heed_tape *t, heed_tensor *x, heed_shape shape);
+/* (M,N) -> (N,M); with rank 3 each of the G matrices. */
+heed_tensor *heed_transpose_last(heed_tape *t, heed_tensor *x);
+/* n tensors of one shape (B,D), one per time step -> (n,B,D), and step i of it as a view (B,D). */
+heed_tensor *heed_stack(heed_tape *t, heed_tensor *const *x, int n);
+heed_tensor *heed_unstack(heed_tape *t, heed_tensor *x, int64_t i);
+/* Inside each segment: row i takes row i-by; the first |by| (or last, if by < 0) rows take `fill`
+ * (D), or zeros. */
+heed_tensor *heed_segment_shift(heed_tape *t, heed_tensor *x, const heed_segments *s, int64_t by,
+                                heed_tensor *fill);
+heed_tensor *heed_segment_reverse(heed_tape *t, heed_tensor *x, const heed_segments *s);
+/* The same values, through which no gradient flows. */
+heed_tensor *heed_stop_gradient(heed_tape *t, heed_tensor *x);
+
+/* ---- losses ---- */
+
+/* The sum over rows of cross-entropy between softmax(logits) and the smoothed target: 1-e on
+ * targets[n], e spread over all V.  logits (N,V) -> (1).  A negative target drops its row. */
+heed_tensor *heed_cross_entropy(heed_tape *t, heed_tensor *logits, const int32_t *targets,
+                                double smoothing);
+/* The same for logits = h W^T + bias with W (V,D) as an embedding table is stored, in chunks of
+ * rows: the (N,V) logits never exist whole.  bias (V) or NULL.  While the tape records, the
+ * gradients are made on the way, for an upstream gradient of `weight`: the loss returned is weight
+ * * sum, and W's gradient has its share before heed_backward runs.  Pass weight = 1/tokens rather
+ * than scaling the result (that works too, at the cost of one more pass).  nll, if not NULL,
+ * receives the unsmoothed sum, without a gradient and without weight. */
+heed_tensor *heed_project_cross_entropy(heed_tape *t, heed_tensor *h, heed_tensor *w,
+                                        heed_tensor *bias, const int32_t *targets, double smoothing,
+                                        double weight, double *nll);
+
+/* ---- attention ---- */
+
+typedef struct heed_attention_options {
+    int heads;         /* H */
+    bool causal;       /* query i sees keys 0..i of its segment */
+    double scale;      /* 0 means 1/sqrt(Dk) */
+    double dropout;    /* on the weights */
+    heed_tensor *bias; /* NULL, or (H,T,S) or (1,T,S): added to the scores at [head, query, key];
+                          -inf forbids */
+    heed_tensor **weights; /* if not NULL, receives the weights before dropout, flat: head h of
+                            * segment b is the row-major (T_b,S_b) block at H*pair[b] + h*T_b*S_b,
+                            * pair[b] = sum of T*S over the segments before b.  Differentiable. */
+} heed_attention_options;
+/* Multi-head scaled dot-product attention inside each segment: q (N,H*Dk), k (M,H*Dk), v (M,H*Dv)
+ * -> (N,H*Dv). Segment b of q attends to segment b of k and v.  A query with no key gives zeros. */
+heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_tensor *v,
+                            const heed_segments *queries, const heed_segments *keys,
+                            const heed_attention_options *options);
+
+/* ---- recurrence ---- */
+
+/* One step for B sequences.  x (B,4*D) is the input's part of the gates, x W + b, in the order i f
+ * g o; u (D,4*D). c = f*c_prev + i*g, h = o*tanh(c).  h_prev and c_prev may have more rows than x:
+ * the first B are used. */
+typedef struct heed_lstm_state {
+    heed_tensor *h, *c; /* (B,D) */
+} heed_lstm_state;
+heed_lstm_state heed_lstm_step(heed_tape *t, heed_tensor *x, heed_lstm_state previous,
+                               heed_tensor *u);
+
+/* z: keep (Cho 2014, PyTorch): h = z*h_prev + (1-z)*n; take (Bahdanau 2015): h = (1-z)*h_prev +
+ * z*n. reset before the product: n = tanh(x_n + (r*h_prev) U_n); after (cuDNN): n = tanh(x_n +
+ * r*(h_prev U_n + b)). */
+typedef enum heed_gru_kind {
+    HEED_GRU_Z_KEEPS = 0,
+    HEED_GRU_Z_TAKES = 1,
+    HEED_GRU_RESET_AFTER = 2
+} heed_gru_kind;
+/* x (B,3*D) in the order r z n, u (D,3*D), bias (3*D) added to h U, or NULL.  kind: the flags
+ * above, added. */
+heed_tensor *heed_gru_step(heed_tape *t, heed_tensor *x, heed_tensor *h_prev, heed_tensor *u,
+                           heed_tensor *bias, int kind);
+
+/* ---- chance ---- */
+
+/* Draws one column from each row of log-probabilities (N,C): samples receives (N) columns that live
+ * until reset; returns their log-probabilities (N,1), differentiable. */
+heed_tensor *heed_sample(heed_tape *t, heed_tensor *log_p, const int32_t **samples);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

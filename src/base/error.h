@@ -1,0 +1,20 @@
+/* error.h: setting a heed_error.  The first failure is kept. */
+#ifndef HEED_BASE_ERROR_H
+#define HEED_BASE_ERROR_H
+
+#include <heed/base.h>
+#include <stdarg.h>
+
+#if defined(__GNUC__)
+#define HEED_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#else
+#define HEED_PRINTF(format, first)
+#endif
+
+/* Returns status, so that a caller can `return heed__fail(...)`.  err may be NULL. */
+heed_status heed__fail(heed_error *err, heed_status status, const char *format, ...)
+    HEED_PRINTF(3, 4);
+heed_status heed__vfail(heed_error *err, heed_status status, const char *format, va_list args)
+    HEED_PRINTF(3, 0);
+
+#endif

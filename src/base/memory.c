@@ -1,0 +1,63 @@
+/* memory.c: everything heed allocates passes through here. */
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t round_up(size_t size)
+{
+    return (size + HEED_ALIGN - 1) / HEED_ALIGN * HEED_ALIGN;
+}
+
+static void *system_allocate(void *context, size_t size)
+{
+    (void)context;
+    return aligned_alloc(HEED_ALIGN, round_up(size ? size : 1));
+}
+
+static void system_release(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+heed_allocator heed__allocator_or_default(const heed_allocator *allocator)
+{
+    if (allocator)
+        return *allocator;
+    return (heed_allocator){system_allocate, system_release, NULL};
+}
+
+bool heed__multiply(int64_t a, int64_t b, int64_t *product)
+{
+    return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, product);
+}
+
+bool heed__add_sizes(size_t a, size_t b, size_t *sum)
+{
+    return !__builtin_add_overflow(a, b, sum) && *sum <= INT64_MAX;
+}
+
+void *heed__allocate(const heed_allocator *a, size_t count, size_t size)
+{
+    size_t bytes;
+    /* Room to round up to the alignment without overflow. */
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > (size_t)INT64_MAX - HEED_ALIGN)
+        return NULL;
+    return a->allocate(a->context, bytes);
+}
+
+void *heed__allocate_zeroed(const heed_allocator *a, size_t count, size_t size)
+{
+    void *memory = heed__allocate(a, count, size);
+    if (memory)
+        memset(memory, 0, count * size);
+    return memory;
+}
+
+void heed__release(const heed_allocator *a, void *memory, size_t count, size_t size)
+{
+    if (memory)
+        a->release(a->context, memory, count * size);
+}

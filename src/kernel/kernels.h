@@ -1,0 +1,52 @@
+/* kernels.h: raw loops over plain pointers, one table per instruction set.
+ *
+ * Each family declares its kernels in its own header as an X-macro list, X(result, name,
+ * (arguments)); the sources are compiled once per instruction set with HEED_ISA set to its name,
+ * and define K(name).  Arguments: outputs, inputs, sizes. A kernel is serial and allocates nothing;
+ * operators cut the work into ranges (base/parallel.h). */
+#ifndef HEED_KERNEL_KERNELS_H
+#define HEED_KERNEL_KERNELS_H
+
+#include <heed/base.h>
+
+#include "kernel/dropout.h"
+#include "kernel/elementwise.h"
+#include "kernel/gemm.h"
+#include "kernel/head.h"
+#include "kernel/norm.h"
+#include "kernel/optimizer.h"
+#include "kernel/probe.h"
+#include "kernel/recurrent.h"
+#include "kernel/softmax.h"
+
+#define HEED_KERNEL_LIST(X)                                                                        \
+    HEED_KERNELS_DROPOUT(X)                                                                        \
+    HEED_KERNELS_ELEMENTWISE(X)                                                                    \
+    HEED_KERNELS_GEMM(X)                                                                           \
+    HEED_KERNELS_HEAD(X)                                                                           \
+    HEED_KERNELS_NORM(X)                                                                           \
+    HEED_KERNELS_OPTIMIZER(X)                                                                      \
+    HEED_KERNELS_PROBE(X)                                                                          \
+    HEED_KERNELS_RECURRENT(X)                                                                      \
+    HEED_KERNELS_SOFTMAX(X)
+
+typedef struct heed_kernels {
+    const char *isa;
+#define HEED_KERNEL_FIELD(result, name, arguments) result(*name) arguments;
+    HEED_KERNEL_LIST(HEED_KERNEL_FIELD)
+#undef HEED_KERNEL_FIELD
+} heed_kernels;
+
+/* The sets this build has, best last.  Adding one: a line here and its flags in the Makefile's
+ * ISAS. */
+#define HEED_ISA_LIST(X) X(baseline) X(avx2)
+
+/* The table picked at start-up: the best proved set that the processor has, or what HEED_ISA asks
+ * for. */
+const heed_kernels *heed__kernels(void);
+/* By name, or NULL if this build or this processor has it not.  For tests and benchmarks. */
+const heed_kernels *heed__kernels_named(const char *isa);
+/* i-th set that runs here, or NULL: for tests that go through all. */
+const heed_kernels *heed__kernels_at(int i);
+
+#endif
