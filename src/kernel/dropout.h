@@ -1,9 +1,22 @@
-/* dropout.h: declared below, X(result, name, (arguments)). */
+/* dropout.h: masks that are computed, not stored.
+ *
+ * Element e of a stream is half-word e%8 of block e/8: 16 bits, dropped if they are below
+ * round(rate * 65536).  What is kept is multiplied by 1/(1-p) with p the rounded rate, so the mean
+ * is unbiased to the last bit.  The same element gives the same answer whatever range it is asked
+ * for in and on every instruction set.
+ *
+ *   dropout_mask  mask[i] = 0 or 1/(1-p) for element first+i
+ *   dropout_add   y[i] = base[i] + mask[i] x[i]; base NULL: zero; base may be y */
 #ifndef HEED_KERNEL_DROPOUT_H
 #define HEED_KERNEL_DROPOUT_H
 
 #include <heed/base.h>
 
-#define HEED_KERNELS_DROPOUT(X)
+#define HEED_KERNELS_DROPOUT(X)                                                                    \
+    X(void, dropout_mask,                                                                          \
+      (heed_real * mask, const heed_rng *rng, uint64_t first, int64_t n, double rate))             \
+    X(void, dropout_add,                                                                           \
+      (heed_real * y, const heed_real *base, const heed_real *x, const heed_rng *rng,              \
+       uint64_t first, int64_t n, double rate))
 
 #endif
