@@ -32,7 +32,7 @@ typedef float heed_real;
 #define HEED_STATUS_LIST(X)                                                                        \
     X(OK, "ok")                                                                                    \
     X(ARGUMENT, "wrong argument")                                                                  \
-    X(SHAPE, "wrong shape")                                                                        \
+    X(SHAPE_ERROR, "wrong shape")                                                                  \
     X(MEMORY, "out of memory")                                                                     \
     X(IO, "input or output failed")                                                                \
     X(FORMAT, "wrong format")                                                                      \

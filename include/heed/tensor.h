@@ -135,7 +135,7 @@ typedef struct heed_check_result {
     double error;     /* the worst over the inputs */
     double tolerance; /* what this build's arithmetic allows */
     bool passed;
-    char text[256]; /* why not */
+    char text[640]; /* why not */
 } heed_check_result;
 /* Runs case c of operator i; status other than HEED_OK means it could not be run at all. */
 heed_status heed_op_check(int i, int c, heed_check_result *result, heed_error *err);

@@ -6,9 +6,9 @@
 #include <stdarg.h>
 
 #if defined(__GNUC__)
-#define HEED_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define HEED_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
-#define HEED_PRINTF(format, first)
+#define HEED_PRINTF(text, first)
 #endif
 
 /* Returns status, so that a caller can `return heed__fail(...)`.  err may be NULL. */

@@ -94,11 +94,14 @@ VINLINE vreal vselect(vint mask, vreal a, vreal b)
 {
 #if defined(__AVX2__) && !defined(HEED_DOUBLE) && VBYTES == 32
     return _mm256_blendv_ps(b, a, (__m256)mask);
+#elif defined(__AVX2__) && VBYTES == 32
+    return _mm256_blendv_pd(b, a, (__m256d)mask);
 #else
     return (vreal)(((vint)a & mask) | ((vint)b & ~mask));
 #endif
 }
 
+/* Of two numbers that cannot be ordered, the second: a NaN in b passes through. */
 VINLINE vreal vmax(vreal a, vreal b)
 {
 #if defined(__AVX2__) && !defined(HEED_DOUBLE) && VBYTES == 32
@@ -134,9 +137,23 @@ VINLINE vreal vsqrt(vreal a)
 #endif
 }
 
+/* Only the sign: -0, inf and NaN are numbers like any other. */
 VINLINE vreal vabs(vreal a)
 {
-    return vmax(a, -a);
+    return (vreal)((vint)a & ~(vint)vset((real)-0.0));
+}
+
+/* The size of a with the sign of b. */
+VINLINE vreal vcopysign(vreal a, vreal b)
+{
+    vint sign = (vint)vset((real)-0.0);
+    return (vreal)(((vint)a & ~sign) | ((vint)b & sign));
+}
+
+/* Whole numbers as reals, lane by lane. */
+VINLINE vreal vfromint(vint n)
+{
+    return __builtin_convertvector(n, vreal);
 }
 
 /* Lanes added as a tree: halves, quarters, ...: one fixed order. */

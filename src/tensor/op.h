@@ -110,6 +110,19 @@ static inline heed_tensor *heed__first(heed_opcall *c)
     return c ? c->out[0] : NULL;
 }
 
+/* The same values seen with another shape: `offset` elements in, rows `ld` apart.  No node, no
+ * copy; its gradient is part of x's.  The caller has checked that it fits. */
+heed_tensor *heed__view(heed_tape *t, heed_tensor *x, heed_shape shape, int64_t offset, int64_t ld);
+/* For a wrapper that checks before there is a call: "slice_cols: ..." as the tape's error; returns
+ * NULL. */
+heed_tensor *heed__wrapper_fail(heed_tape *t, const heed_op *op, heed_status status,
+                                const char *format, ...) HEED_PRINTF(4, 5);
+/* The first failure is kept; false if x is NULL or the tape has failed (then NULL is to be
+ * returned). */
+bool heed__usable(heed_tape *t, const heed_op *op, const heed_tensor *x);
+/* Segments of a case, on the tape's arena, from lengths ended by -1. */
+const heed_segments *heed__case_segments(heed_tape *t, const int64_t *lengths);
+
 /* ---- in shape ---- */
 
 /* Declares the next output.  Its memory is there when forward runs, not zeroed. */
@@ -130,7 +143,8 @@ heed_status heed__op_shape_fail(heed_opcall *c, const char *input, const heed_te
 /* ---- in forward and backward ---- */
 
 int heed__threads(const heed_opcall *c);
-/* 64-byte aligned; as many bytes as heed__want_scratch asked for. */
+/* 64-byte aligned; as many bytes as heed__want_scratch asked for.  The threads' parts follow each
+ * other without gaps, so thread 0's pointer is also one block for all. */
 void *heed__scratch(const heed_opcall *c, int thread);
 /* The stream of random numbers of this call: the same in forward and backward. */
 heed_rng heed__rng(const heed_opcall *c);

@@ -1,0 +1,22 @@
+/* lines.h: text files line by line, plain or gzip (told by their first bytes, not by their name).
+ */
+#ifndef HEED_BASE_LINES_H
+#define HEED_BASE_LINES_H
+
+#include <heed/base.h>
+
+/* What a line may measure where the caller has no better limit: 16 MB. */
+#define HEED_LINE_LIMIT ((size_t)1 << 24)
+
+typedef struct heed__lines heed__lines;
+heed__lines *heed__lines_open(const char *path, size_t limit, const heed_allocator *allocator,
+                              heed_error *err);
+void heed__lines_close(heed__lines *r);
+/* The next line without its LF or CRLF, NUL-terminated, valid until the next call; *line is NULL at
+ * the end.  A last line without line end counts.  FORMAT for a line above the limit or with a NUL
+ * byte in it, and for a truncated or damaged gzip; after a failure every call fails. */
+heed_status heed__lines_next(heed__lines *r, const char **line, size_t *length, heed_error *err);
+/* Number of the line handed out last, from 1. */
+int64_t heed__lines_number(const heed__lines *r);
+
+#endif

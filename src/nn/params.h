@@ -1,0 +1,35 @@
+/* params.h (internal): what layers and optimisers need of a parameter set beyond the public calls.
+ *
+ * An optimiser walks the ranges: stretches of the flat buffers whose entries are treated alike,
+ * padding included (values and gradients there are zero and stay zero).  A set without groups or
+ * frozen entries is one range.  They are worked out when something changes, not per step. */
+#ifndef HEED_NN_PARAMS_H
+#define HEED_NN_PARAMS_H
+
+#include <heed/nn.h>
+
+typedef struct heed__param_range {
+    int64_t begin, end; /* elements of the flat buffers */
+    bool frozen;
+    bool has_weight_decay; /* a group set it: weight_decay replaces the optimiser's own */
+    double rate_factor, weight_decay;
+} heed__param_range;
+
+/* In order, without gaps, from 0 to heed_params_size.  0 ranges before heed_params_finish or in a
+ * set without parameters. */
+int heed__params_ranges(const heed_params *p);
+heed__param_range heed__params_range(const heed_params *p, int i);
+
+/* Writes the starting values of a (rows,cols) parameter or state. */
+typedef void heed__fill(heed_real *values, int64_t rows, int64_t cols);
+/* heed_param and heed_state for starts that no heed_init names. */
+heed_tensor *heed__param_filled(heed_scope scope, const char *name, heed_shape shape,
+                                heed__fill *fill);
+heed_tensor *heed__state_filled(heed_scope scope, const char *name, heed_shape shape,
+                                heed__fill *fill);
+
+/* For builders that find a mistake of their own: the set's error, if it has none yet. */
+void heed__scope_fail(heed_scope scope, heed_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,180 @@
+/* backward.c: walking the tape in reverse.
+ *
+ * A gradient gets memory when the first contribution comes and gives it back when its node has been
+ * walked, so that a few blocks, still in cache, serve the whole walk.  An operator whose outputs
+ * received nothing is skipped. */
+#include "tensor/tape.h"
+
+#include <string.h>
+
+static heed_tensor *root_of(heed_tensor *x)
+{
+    return x->root ? x->root : x;
+}
+
+static size_t grad_bytes(const heed_tensor *root)
+{
+    size_t bytes = (size_t)(root->rows * root->cols) * sizeof(real);
+    return bytes < sizeof(heed__free_block) ? sizeof(heed__free_block) : bytes;
+}
+
+/* The smallest waiting block that fits and is not more than twice too large, or new memory. */
+static void *take_block(heed_tape *t, size_t bytes)
+{
+    heed__free_block **best = NULL;
+    for (heed__free_block **b = &t->free_blocks; *b; b = &(*b)->next)
+        if ((*b)->bytes >= bytes && (*b)->bytes / 2 <= bytes &&
+            (!best || (*b)->bytes < (*best)->bytes))
+            best = b;
+    if (!best)
+        return heed_arena_allocate(t->arena, bytes);
+    heed__free_block *block = *best;
+    *best = block->next;
+    return block;
+}
+
+heed_status heed__grad_ensure(heed_tape *t, heed_tensor *x, const char *who)
+{
+    heed_tensor *root = root_of(x);
+    if (root->grad)
+        return HEED_OK;
+    root->grad = take_block(t, grad_bytes(root));
+    if (!root->grad)
+        return heed__fail(&t->error, HEED_MEMORY, "%s: out of memory for a gradient of %zu bytes",
+                          who, grad_bytes(root));
+    root->fresh_grad = true;
+    return HEED_OK;
+}
+
+static void settle(heed_tensor *root)
+{
+    if (root->fresh_grad)
+        memset(root->grad, 0, (size_t)(root->rows * root->cols) * sizeof(real));
+    root->fresh_grad = false;
+}
+
+real *heed__grad_of(heed_tensor *x)
+{
+    heed_tensor *root = root_of(x);
+    settle(root);
+    return root->grad + x->offset;
+}
+
+void heed__grads_release(heed_tape *t, heed_tensor *x)
+{
+    if (x->keeps_grad || !x->grad)
+        return;
+    heed__free_block *block = (heed__free_block *)x->grad;
+    block->bytes = grad_bytes(x);
+    block->next = t->free_blocks;
+    t->free_blocks = block;
+    x->grad = NULL;
+    x->fresh_grad = false;
+}
+
+/* ---- what an operator's backward may ask ---- */
+
+real *heed__out_grad(const heed_opcall *c, int i)
+{
+    return c->out[i] && c->out[i]->grad ? heed__grad_of(c->out[i]) : NULL;
+}
+
+bool heed__wants(const heed_opcall *c, int i)
+{
+    return c->in[i] && c->in[i]->needs_grad;
+}
+
+real *heed__grad(heed_opcall *c, int i)
+{
+    return heed__grad_of(c->in[i]);
+}
+
+real *heed__grad_beta(heed_opcall *c, int i, real *beta)
+{
+    heed_tensor *x = c->in[i];
+    if (x->root || !x->fresh_grad) {
+        *beta = 1;
+        return heed__grad_of(x);
+    }
+    x->fresh_grad = false;
+    *beta = 0;
+    return x->grad;
+}
+
+heed_status heed__grad_early(heed_opcall *c, int i)
+{
+    return heed__grad_ensure(c->tape, c->in[i], c->op->name);
+}
+
+/* ---- the walk ---- */
+
+static bool reached(const heed_opcall *c)
+{
+    for (int i = 0; i < c->n_out; i++)
+        if (c->out[i]->grad)
+            return true;
+    return false;
+}
+
+static heed_status walk_node(heed_tape *t, heed_opcall *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (heed__wants(c, i) && heed__grad_ensure(t, c->in[i], c->op->name))
+            return t->error.status;
+    if (t->profile) {
+        double start = heed__seconds();
+        c->op->backward(c);
+        heed__profile_add(t, c->op, 0, heed__seconds() - start);
+    } else {
+        c->op->backward(c);
+    }
+    /* An input the operator left alone holds garbage, not zeros, until here. */
+    for (int i = 0; i < c->n_in; i++)
+        if (heed__wants(c, i))
+            settle(root_of(c->in[i]));
+    for (int i = 0; i < c->n_out; i++)
+        heed__grads_release(t, c->out[i]);
+    return HEED_OK;
+}
+
+heed_status heed__backward_from(heed_tape *t, heed_tensor *const *out, const real *const *seeds,
+                                int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!out[i]->needs_grad)
+            continue;
+        if (heed__grad_ensure(t, out[i], "backward"))
+            return t->error.status;
+        real *g = heed__grad_of(out[i]);
+        for (int64_t r = 0; r < out[i]->rows; r++)
+            for (int64_t j = 0; j < out[i]->cols; j++)
+                g[r * out[i]->ld + j] += seeds[i][r * out[i]->cols + j];
+    }
+    for (heed_opcall *c = t->last; c; c = c->previous)
+        if (reached(c) && walk_node(t, c))
+            break;
+    if (t->error.status)
+        /* Half-walked gradients must not meet a second try. */
+        for (heed_opcall *c = t->last; c; c = c->previous)
+            for (int i = 0; i < c->n_out; i++)
+                heed__grads_release(t, c->out[i]);
+    return t->error.status;
+}
+
+heed_status heed_backward(heed_tape *t, heed_tensor *loss)
+{
+    char text[HEED_SHAPE_TEXT];
+    if (t->error.status)
+        return t->error.status;
+    if (!loss)
+        return heed__fail(&t->error, HEED_ARGUMENT, "backward: loss is NULL");
+    if (loss->rows * loss->cols != 1)
+        return heed__fail(&t->error, HEED_SHAPE_ERROR,
+                          "backward: loss is %s, expected a single number",
+                          heed__shape_text(loss, text));
+    if (!loss->needs_grad)
+        return heed__fail(&t->error, HEED_STATE,
+                          "backward: loss was not recorded from any parameter or variable");
+    static const real one = 1;
+    return heed__backward_from(t, &loss, &(const real *){&one}, 1);
+}

@@ -1,0 +1,62 @@
+/* tape.h (internal): the tape itself.  Operators see it through op.h only. */
+#ifndef HEED_TENSOR_TAPE_H
+#define HEED_TENSOR_TAPE_H
+
+#include "base/memory.h"
+#include "tensor/op.h"
+
+/* Memory of a gradient that has been used up, waiting for the next: it lies in the block itself. */
+typedef struct heed__free_block {
+    struct heed__free_block *next;
+    size_t bytes;
+} heed__free_block;
+
+/* Time spent in one operator, kept only with HEED_PROFILE=1. */
+typedef struct heed__profile_row {
+    const heed_op *op;
+    int64_t calls;
+    double forward, backward; /* seconds */
+} heed__profile_row;
+#define HEED_PROFILE_ROWS 128
+
+struct heed_tape {
+    heed_allocator allocator;
+    heed_arena *arena;
+    heed_error error;
+    heed_opcall *last; /* the newest node */
+    uint64_t calls;    /* since reset */
+    heed_rng_key key;  /* node is filled in per call */
+    bool recording, training;
+    int threads;
+    char *scratch; /* scratch_threads parts of scratch_bytes */
+    size_t scratch_bytes;
+    int scratch_threads;
+    heed__free_block *free_blocks;
+    heed_log log;
+    heed__profile_row *profile; /* NULL unless HEED_PROFILE is set */
+};
+
+/* Allocates a contiguous tensor and its data on the step arena; NULL (and the error set, in `who`'s
+ * name) on failure. */
+heed_tensor *heed__tensor_new(heed_tape *t, heed_shape shape, const char *who);
+
+/* Walks the tape back from outputs whose gradients start as seeds[i] (as many numbers as out[i]
+ * has, contiguous). */
+heed_status heed__backward_from(heed_tape *t, heed_tensor *const *out, const real *const *seeds,
+                                int n);
+
+/* The gradient memory of x's root, there if it was not; NULL when memory is short. */
+heed_status heed__grad_ensure(heed_tape *t, heed_tensor *x, const char *who);
+/* Where x's gradient starts; the memory exists.  Zeroes it first if nothing has been written. */
+real *heed__grad_of(heed_tensor *x);
+void heed__grads_release(heed_tape *t, heed_tensor *x);
+
+void heed__profile_add(heed_tape *t, const heed_op *op, double forward, double backward);
+void heed__profile_report(heed_tape *t);
+double heed__seconds(void);
+
+/* check.c: one gradient case, all its variations. */
+heed_status heed__check_case(const heed_op *op, const heed_opcase *c, heed_check_result *result,
+                             heed_error *err);
+
+#endif
