@@ -124,8 +124,7 @@ static void kernels_match_naive(void **state)
                 else
                     ks->gemm_few(p->c, p->ldc, p->a, form ? 1 : p->lda, form ? p->lda : 1, p->b,
                                  p->ldb, m, n, k, beta);
-                if (k > 0 || form == 1) /* gemm_few leaves C alone where there is nothing to add */
-                    problem_check(&q, ks->isa);
+                problem_check(&q, ks->isa);
                 problem_free(&q);
             }
         }
@@ -206,12 +205,12 @@ static void rows_do_not_meet(void **state)
     (void)state;
     for (int set = 0; heed__kernels_at(set); set++) {
         const heed_kernels *ks = heed__kernels_at(set);
-        enum { ROWS = 13, N = 53, DEEP = 70 };
+        enum { ROWS = 13, N = 53, DEEP = 170 };
         heed_real *a = numbers(ROWS * DEEP, 4), *b = numbers(N * DEEP, 5);
         heed_real *whole = numbers(ROWS * N, 6), *part = numbers(ROWS * N, 7);
         for (int i = 0; i < ROWS * DEEP; i++)
             a[i] = a[i] / 7 + (heed_real)1e-3;
-        for (int64_t m = 7; m <= 12; m++) {
+        for (int64_t m = 1; m <= 12; m++) {
             ks->gemm_few(whole, N, a, DEEP, 1, b, N, ROWS, N, DEEP, 0);
             ks->gemm_few(part, N, a, DEEP, 1, b, N, m, N, DEEP, 0);
             assert_memory_equal(whole, part, (size_t)m * N * sizeof *part);
@@ -242,12 +241,9 @@ static void machine_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_match_naive),
-        cmocka_unit_test(product_matches_naive),
-        cmocka_unit_test(same_threads_same_bits),
-        cmocka_unit_test(after_sees_each_element_once),
-        cmocka_unit_test(rows_do_not_meet),
-        cmocka_unit_test(machine_is_described),
+        cmocka_unit_test(kernels_match_naive),    cmocka_unit_test(product_matches_naive),
+        cmocka_unit_test(same_threads_same_bits), cmocka_unit_test(after_sees_each_element_once),
+        cmocka_unit_test(rows_do_not_meet),       cmocka_unit_test(machine_is_described),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

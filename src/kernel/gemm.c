@@ -4,9 +4,13 @@
  * One row is a sum of eight rows of B at a time.  More rows are tiles of micro.h, the wider the
  * fewer rows they have, so that about twelve sums are always under way.  A B^T is dot products
  * along the rows of both, again twelve at a time. */
+#include "kernel/gemm.h"
+
 #include "kernel/isa.h"
-#include "kernel/kernels.h"
 #include "kernel/micro.h"
+
+#define DECLARE(result, name, arguments) result K(name) arguments;
+HEED_KERNELS_GEMM(DECLARE)
 
 /* Rows of B that are added up before C is touched again.  Measured on B (512,2048): up to a tile of
  * rows 32 keeps the rows' pages and streams few; beyond, B's strip is used again and 128 is best.
@@ -41,6 +45,8 @@ static void one_row(real *c, const real *a, int64_t a_col, const real *b, int64_
                     int64_t k, real beta)
 {
     int64_t p = 0;
+    if (k == 0)
+        row_block(0, c, a, a_col, b, ldb, n, beta);
     for (; p + ROW_DEPTH <= k; p += ROW_DEPTH, beta = 1)
         row_block(ROW_DEPTH, c, a + p * a_col, a_col, b + p * ldb, ldb, n, beta);
     for (; p < k; p++, beta = 1)
@@ -85,7 +91,8 @@ void K(gemm_few)(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_c
     int64_t strips = (n + width - 1) / width;
     int64_t depth = tiles == 1 ? DEPTH_ONE_TILE : DEPTH_TILES;
     bool along_rows = k <= SHORT_SUM;
-    for (int64_t p = 0; p < k; p += depth, beta = 1) {
+    int64_t p = 0;
+    do { /* once even where k is 0: C = beta C */
         int64_t deep = k - p < depth ? k - p : depth;
         for (int64_t at = 0; at < tiles * strips; at++) {
             int64_t i = along_rows ? at / strips : at % tiles;
@@ -94,7 +101,9 @@ void K(gemm_few)(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_c
             tile(c + top * ldc + j, ldc, a + top * a_row + p * a_col, a_row, a_col, b + p * ldb + j,
                  ldb, bottom - top, n - j < width ? n - j : width, deep, beta);
         }
-    }
+        p += depth;
+        beta = 1;
+    } while (p < k);
 }
 
 /* ---- A B^T ---- */

@@ -24,7 +24,7 @@
 #define PIECE_ELEMENTS (1 << 20)
 #define PIECE_ROWS 512
 
-typedef enum method { ZERO, FEW, FEW_NT, LIBRARY } method;
+typedef enum method { NOTHING, FEW, FEW_NT, LIBRARY } method;
 
 typedef struct job {
     heed__product p;
@@ -37,7 +37,7 @@ typedef struct job {
 static method choose(const heed__product *p)
 {
     if (p->k <= 0)
-        return ZERO;
+        return NOTHING;
     bool small = p->m <= FEW_ROWS || p->k <= SHORT_SUM ||
                  (double)p->m * (double)p->n * (double)p->k <= SMALL_PRODUCT || !heed__blas_fits(p);
     if (small && !p->trans_b)
@@ -84,13 +84,16 @@ static void block(const job *j, int64_t top, int64_t bottom, int64_t left, int64
 {
     heed__product p = j->p;
     p.c += top * p.ldc + left;
-    p.a += p.trans_a ? top : top * p.lda;
-    p.b += p.trans_b ? left * p.ldb : left;
     p.m = bottom - top;
     p.n = right - left;
-    switch (j->by) {
-    case ZERO:
+    if (j->by == NOTHING) { /* A and B are empty and may be NULL */
         clear(&p);
+        return;
+    }
+    p.a += p.trans_a ? top : top * p.lda;
+    p.b += p.trans_b ? left * p.ldb : left;
+    switch (j->by) {
+    case NOTHING:
         break;
     case FEW:
         heed__kernels()->gemm_few(p.c, p.ldc, p.a, p.trans_a ? 1 : p.lda, p.trans_a ? p.lda : 1,
