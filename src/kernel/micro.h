@@ -27,8 +27,12 @@ VINLINE void micro_body(int rows, int registers, bool whole, real *restrict c, i
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
-        for (int r = 0; r < registers; r++)
-            sum[i][r] = (vreal){0};
+        for (int r = 0; r < registers; r++) {
+            const real *from = c + i * ldc + r * VW;
+            sum[i][r] = beta == 0          ? (vreal){0}
+                        : r < end || whole ? vload(from)
+                                           : vload_first(from, last);
+        }
     for (int64_t p = 0; p < k; p++) {
         vreal row[8];
 #pragma GCC unroll 8
@@ -50,9 +54,9 @@ VINLINE void micro_body(int rows, int registers, bool whole, real *restrict c, i
         for (int r = 0; r < registers; r++) {
             real *to = c + i * ldc + r * VW;
             if (r < end || whole)
-                vstore(to, beta == 0 ? sum[i][r] : sum[i][r] + vload(to));
+                vstore(to, sum[i][r]);
             else
-                vstore_first(to, beta == 0 ? sum[i][r] : sum[i][r] + vload_first(to, last), last);
+                vstore_first(to, sum[i][r], last);
         }
 }
 
