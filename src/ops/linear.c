@@ -174,10 +174,11 @@ static void backward(heed_opcall *c)
 static const heed_opcase cases[] = {
     {.what = "identity", .in = ALL(5, 3, 7), .i = {HEED_IDENTITY}},
     {.what = "no bias", .in = {HEED_DIMS2(5, 3), HEED_DIMS2(3, 7)}, .i = {HEED_IDENTITY}},
-    {.what = "relu", .in = ALL(9, 3, 5), .domain = HEED_SPREAD, .i = {HEED_RELU}},
+    /* A bias that outweighs x W keeps every z away from the kink, on both sides of it. */
+    {.what = "relu", .in = ALL(5, 2, 5), .domain = HEED_SPREAD, .i = {HEED_RELU}, .r = {60}},
     {.what = "relu, no bias",
-     .in = {HEED_DIMS2(4, 3), HEED_DIMS2(3, 5)},
-     .domain = HEED_SPREAD,
+     .in = {HEED_DIMS2(9, 3), HEED_DIMS2(3, 5)},
+     .domain = HEED_POSITIVE,
      .i = {HEED_RELU}},
     {.what = "gelu", .in = ALL(4, 3, 5), .i = {HEED_GELU}},
     {.what = "gelu by tanh", .in = ALL(4, 3, 5), .i = {HEED_GELU_TANH}},
@@ -191,12 +192,14 @@ static const heed_opcase cases[] = {
     {.what = "three axes",
      .in = {HEED_DIMS3(2, 3, 4), HEED_DIMS2(4, 5), HEED_DIMS1(5)},
      .i = {HEED_GELU}},
-    {.what = "by the library", .in = ALL(18, 17, 19), .i = {HEED_TANH}},
+    {.what = "several tiles", .in = ALL(18, 17, 19), .i = {HEED_TANH}},
 };
 
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
     heed_tensor *bias = c->in[BIAS].rank ? in[BIAS] : NULL;
+    if (c->r[0] != 0)
+        bias = heed_scale(t, bias, c->r[0], 0);
     out[0] = heed_linear(t, in[X], in[WEIGHT], bias, (heed_activation)c->i[0]);
 }
 

@@ -63,7 +63,7 @@ static const heed_opcase cases[] = {
     {.what = "a sum of one, transposed",
      .in = {HEED_DIMS2(6, 1), HEED_DIMS2(9, 1)},
      .i = {HEED_NT}},
-    {.what = "by the library", .in = {HEED_DIMS2(18, 20), HEED_DIMS2(20, 19)}, .i = {HEED_NN}},
+    {.what = "several tiles", .in = {HEED_DIMS2(18, 20), HEED_DIMS2(20, 19)}, .i = {HEED_NN}},
 };
 
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
