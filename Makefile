@@ -202,8 +202,9 @@ $(OUT)/src/kernel/%.$(1).o: src/kernel/%.c $(OUT)/flags
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
-# cli, labs and examples see the public headers only.
-$(OUT)/cli/%.o $(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
+# cli, labs and examples see the public headers only; cli also bench/bench.h.
+$(OUT)/cli/%.o: INTERNAL := -I.
+$(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
 INTERNAL = -Isrc -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
 $(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
