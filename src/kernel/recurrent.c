@@ -5,8 +5,10 @@
 #include "kernel/recurrent.h"
 
 #include "kernel/isa.h"
-#include "kernel/kernels.h"
 #include "kernel/vecmath.h"
+
+#define DECLARE(result, name, arguments) result K(name) arguments;
+HEED_KERNELS_RECURRENT(DECLARE)
 
 /* i = sigma(.), f = sigma(.), g = tanh(.), o = sigma(.); c = f c_prev + i g; h = o tanh(c) */
 void K(lstm_cell)(real *h, real *c, real *gates, const real *x, const real *c_prev, int64_t d)
