@@ -87,8 +87,7 @@ BLAS_INCLUDE := $(addprefix -isystem ,$(wildcard $(SYSINC)/$(BLAS_FOLDER_$(BLAS)
 ifeq ($(BLAS_NAME_$(BLAS)),)
 $(error BLAS is '$(BLAS)', expected blis, openblas or reference)
 endif
-SYSTEM_LIBS := -lm -lpthread -ldl
-LIBS := $(BLAS_LIBS) -ljansson -lz $(SYSTEM_LIBS)
+LIBS := $(BLAS_LIBS) -ljansson -lz -lm -lpthread -ldl
 
 # One line for each thing made; V=1 shows the commands.
 Q := $(if $(V),,@)
@@ -135,7 +134,8 @@ NOT_SAN := test_learning
 # Targets that people call make sure that what they need is installed, then start make again: the
 # first reading may have been without a compiler.
 JOBS = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
-DEPS = $(if $(findstring clang,$(CC)),clang) $(filter openblas reference,$(BLAS))
+DEPS = $(if $(findstring clang,$(CC)),clang $(if $(SAN),clang-rt)) \
+       $(filter openblas reference,$(BLAS))
 
 all: ## the library, the program and the examples (what plain `make` does)
 	@tools/deps build $(DEPS)
@@ -185,7 +185,7 @@ $(OUT)/libheed.so: $(OUT)/$(SO)
 	@ln -sf libheed.so.$(SOVERSION) $@
 
 FILL_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-              -e 's|@PRIVATE@|$(BLAS_LIBS) $(OPENMP) $(SYSTEM_LIBS)|' heed.pc.in
+              -e 's|@PRIVATE@|$(LIBS) $(OPENMP)|' heed.pc.in
 $(OUT)/heed.pc: heed.pc.in $(OUT)/flags.pc
 	$(call say,make)
 	$(Q)$(FILL_PC) >$@
@@ -248,7 +248,7 @@ test: ## everything that must hold: default build, double, sanitized, installed;
 VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
             --suppressions=tools/valgrind.supp
 check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind, threads, fuzzing
-	@tools/deps build test clang openblas reference long
+	@tools/deps build test clang clang-rt openblas reference valgrind
 	@$(MAKE) $(JOBS) -s tests
 	@$(MAKE) $(JOBS) -s BLAS=openblas tests
 	@$(MAKE) $(JOBS) -s CC=clang tests
