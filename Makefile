@@ -1,18 +1,29 @@
-# heed.  `make` builds the library and the program, `make test` proves them, `make demo` shows them, `make help` lists the rest.
-# Variants build beside each other in build/<flavour>/ and never need a clean:
-#   make SAN=address,undefined   make SAN=thread   make REAL=double   make DEBUG=1   make CC=clang   make BLAS=openblas
+# heed.  `make` builds the library and the program, `make test` proves them, `make demo` shows them,
+# `make help` lists the rest.  Variants build beside each other in build/<flavour>/ and never need a
+# clean:
+#   make SAN=address,undefined   make SAN=thread   make REAL=double   make DEBUG=1   make CC=clang
+#   make BLAS=openblas           make WERROR=1
 
 VERSION := 0.1.0
 SOVERSION := 0
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 DESTDIR ?=
+FUZZ_SECONDS ?= 60
 ifeq ($(origin CC),default)
 CC := gcc
 endif
 CXX ?= g++
 BLAS ?= blis
+# The thread sanitizer understands neither OpenMP's barriers nor a threaded BLAS.
+ifeq ($(SAN),thread)
+override BLAS := reference
+endif
+# Empty on a machine that has no compiler yet; the targets below then install one and start make
+# again.
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 SYSLIB := /usr/lib/$(MULTIARCH)
+SYSINC := /usr/include/$(MULTIARCH)
 
 # ---- flavour: everything that changes the objects names its own folder ----
 comma := ,
@@ -29,78 +40,261 @@ endif
 ifdef DEBUG
 FLAVOUR := $(FLAVOUR)-debug
 endif
+ifdef WERROR
+FLAVOUR := $(FLAVOUR)-werror
+endif
 OUT := build/$(FLAVOUR)
+DEFAULT := build/gcc
 
 # ---- flags ----
-# No -ffast-math: masks are -inf.  Contraction is what lets a*b+c be one instruction where the set has it.
+# No -ffast-math: masks are -inf.  Contraction is what lets a*b+c be one instruction where the set
+# has it.  Nothing is hidden by the compiler: the version script hides all that tests/abi.txt does
+# not name, and -fno-semantic-interposition keeps calls inside the library direct.
 OPTIMISE := -O3
 ifdef DEBUG
 OPTIMISE := -O0 -g3
 endif
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wformat=2 \
-        -Wno-unknown-pragmas $(if $(WERROR),-Werror)
-CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE -DHEED_VERSION_TEXT='"$(VERSION)"'
-CFLAGS_ALL := -std=c11 -g $(OPTIMISE) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=fast -fno-math-errno \
-              -fno-trapping-math
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+        -Wformat=2 -Wno-unknown-pragmas $(if $(WERROR),-Werror)
+HEED_CPPFLAGS := -Iinclude -D_GNU_SOURCE
+HEED_CFLAGS := -std=c11 -g $(OPTIMISE) $(WARN) -fPIC -fno-semantic-interposition \
+               -ffp-contract=fast -fno-math-errno -fno-trapping-math
 OPENMP := -fopenmp
 ifeq ($(REAL),double)
-CPPFLAGS += -DHEED_DOUBLE
+HEED_CPPFLAGS += -DHEED_DOUBLE
 endif
 ifdef SAN
-CFLAGS_ALL += -fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined)
-LDFLAGS += -fsanitize=$(SAN)
+HEED_CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer \
+               $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined)
+HEED_LDFLAGS += -fsanitize=$(SAN)
 endif
-# The thread sanitizer does not understand OpenMP's barriers nor a threaded BLAS.
 ifeq ($(SAN),thread)
 OPENMP :=
-BLAS := reference
 endif
-CFLAGS_ALL += $(OPENMP) $(CFLAGS)
-LDFLAGS += $(OPENMP)
+HEED_CFLAGS += $(OPENMP)
+HEED_LDFLAGS += $(OPENMP)
 
 # Which CBLAS; the openmp flavours, found again at run time whatever the system's alternatives say.
-BLAS_LIBS_blis := -L$(SYSLIB)/blis-openmp -Wl,-rpath,$(SYSLIB)/blis-openmp -lblis
-BLAS_LIBS_openblas := -L$(SYSLIB)/openblas-openmp -Wl,-rpath,$(SYSLIB)/openblas-openmp -lopenblas
-BLAS_LIBS_reference := -L$(SYSLIB)/blas -Wl,-rpath,$(SYSLIB)/blas -lblas
-LIBS := $(BLAS_LIBS_$(BLAS)) -ljansson -lz -lm -lpthread -ldl
+BLAS_FOLDER_blis := blis-openmp
+BLAS_FOLDER_openblas := openblas-openmp
+BLAS_FOLDER_reference := blas
+BLAS_NAME_blis := blis
+BLAS_NAME_openblas := openblas
+BLAS_NAME_reference := blas
+BLAS_DIR := $(SYSLIB)/$(BLAS_FOLDER_$(BLAS))
+BLAS_LIBS := -L$(BLAS_DIR) -Wl,-rpath,$(BLAS_DIR) -l$(BLAS_NAME_$(BLAS))
+BLAS_INCLUDE := $(addprefix -isystem ,$(wildcard $(SYSINC)/$(BLAS_FOLDER_$(BLAS))))
+ifeq ($(BLAS_NAME_$(BLAS)),)
+$(error BLAS is '$(BLAS)', expected blis, openblas or reference)
+endif
+SYSTEM_LIBS := -lm -lpthread -ldl
+LIBS := $(BLAS_LIBS) -ljansson -lz $(SYSTEM_LIBS)
 
-# ---- instruction sets: kernels are compiled once for each.  A line here and one in src/kernel/kernels.h adds a set. ----
+COMPILE = $(CC) $(HEED_CPPFLAGS) $(CPPFLAGS) $(HEED_CFLAGS) $(CFLAGS) -MMD -MP
+LINK = $(CC) $(HEED_LDFLAGS) $(LDFLAGS)
+
+# ---- instruction sets: kernels are compiled once for each.  A line here and one in
+# src/kernel/kernels.h adds a set. ----
 ISAS := baseline avx2
 ISA_FLAGS_baseline :=
 ISA_FLAGS_avx2 := -mavx2 -mfma
 
+# ---- what there is ----
 # Sources in src/kernel that are the same for every set; all others there are compiled per set.
 KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c
 KERNEL_EACH := $(filter-out $(KERNEL_ONCE),$(wildcard src/kernel/*.c))
 LIB_SRC := $(filter-out $(KERNEL_EACH),$(wildcard src/*/*.c))
-LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(foreach isa,$(ISAS),$(KERNEL_EACH:%.c=$(OUT)/%.$(isa).o))
+LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) \
+           $(foreach isa,$(ISAS),$(KERNEL_EACH:%.c=$(OUT)/%.$(isa).o))
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard cli/*.c bench/*.c))
 TESTS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/test_*.c))
+FUZZERS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
+EXAMPLES := $(patsubst %.c,$(OUT)/%,$(wildcard examples/*.c))
+PROGRAM := $(if $(wildcard cli/main.c),$(OUT)/heed)
+HEADERS := $(wildcard include/heed/*.h)
+MAN := $(wildcard man/*.1)
+SO := libheed.so.$(VERSION)
+# The double and the sanitized builds prove things; they are not linked by others.
+ifeq ($(REAL)$(SAN),)
+SHARED := $(OUT)/libheed.so $(OUT)/heed.pc
+endif
 
-.PHONY: all tests
-all: $(OUT)/libheed.a $(if $(wildcard cli/main.c),$(OUT)/heed)
-tests: $(TESTS)
+# Tests that are not repeated in a flavour, and why.
+# double: the learning tests and what compares bits or error bounds of float only cost time there.
+# sanitized, valgrind: the learning tests are the slow ones; what they run, others run too.
+NOT_DOUBLE := test_learning
+NOT_SAN := test_learning
 
-$(OUT)/libheed.a: $(LIB_OBJ)
+.PHONY: all build tests fuzzers demo test check-long lint format deps bench install uninstall clean \
+        help FORCE
+
+# Targets that people call make sure that what they need is installed, then start make again: the
+# first reading may have been without a compiler.
+JOBS = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+DEPS = $(if $(findstring clang,$(CC)),clang) $(filter openblas reference,$(BLAS))
+
+all: ## the library, the program and the examples (what plain `make` does)
+	@tools/deps build $(DEPS)
+	@$(MAKE) $(JOBS) build
+
+build: $(OUT)/libheed.a $(SHARED) $(PROGRAM) $(EXAMPLES)
+tests: build $(TESTS) ## the test programs, in build/<flavour>/tests
+fuzzers: $(FUZZERS)
+
+# build/heed and build/examples are always the default flavour.
+ifeq ($(OUT),$(DEFAULT))
+build: $(if $(PROGRAM),build/heed) $(if $(EXAMPLES),build/examples)
+build/heed: $(OUT)/heed
+	@ln -sfn $(FLAVOUR)/heed $@
+build/examples: $(EXAMPLES)
+	@ln -sfn $(FLAVOUR)/examples $@
+endif
+
+# ---- rules ----
+# A file of flags that changes only when they do: whatever was made with others is made again.
+define stamp
+$(1): FORCE
+	@mkdir -p $$(@D)
+	@printf '%s\n' '$$(subst ','\'',$(2))' | cmp -s - $$@ || \
+	    printf '%s\n' '$$(subst ','\'',$(2))' >$$@
+endef
+$(eval $(call stamp,$(OUT)/flags,$$(COMPILE) $$(INTERNAL)))
+$(eval $(call stamp,$(OUT)/flags.link,$$(LINK) $$(LIBS) $$(VERSION) $$(LIB_OBJ) $$(CLI_OBJ)))
+$(eval $(call stamp,$(OUT)/flags.pc,$$(PREFIX) $$(LIBDIR) $$(VERSION) $$(LIBS) $$(OPENMP)))
+
+$(OUT)/libheed.a: $(LIB_OBJ) $(OUT)/flags.link
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) rcs $@ $(LIB_OBJ)
 
-$(OUT)/heed: $(CLI_OBJ) $(OUT)/libheed.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(OUT)/libheed.map: tests/abi.txt tools/make-version-script
+	@mkdir -p $(@D)
+	tools/make-version-script HEED_$(SOVERSION) tests/abi.txt >$@
+
+$(OUT)/$(SO): $(LIB_OBJ) $(OUT)/libheed.map $(OUT)/flags.link
+	$(LINK) -shared -Wl,-soname,libheed.so.$(SOVERSION) -Wl,--version-script,$(OUT)/libheed.map \
+	    -o $@ $(LIB_OBJ) $(LIBS)
+
+$(OUT)/libheed.so: $(OUT)/$(SO)
+	@ln -sf $(SO) $(OUT)/libheed.so.$(SOVERSION)
+	@ln -sf libheed.so.$(SOVERSION) $@
+
+FILL_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+              -e 's|@PRIVATE@|$(BLAS_LIBS) $(OPENMP) $(SYSTEM_LIBS)|' heed.pc.in
+$(OUT)/heed.pc: heed.pc.in $(OUT)/flags.pc
+	$(FILL_PC) >$@
+
+$(OUT)/heed: $(CLI_OBJ) $(OUT)/libheed.a $(OUT)/flags.link
+	$(LINK) -o $@ $(CLI_OBJ) $(OUT)/libheed.a $(LIBS)
 
 $(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/libheed.a
-	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(LINK) -o $@ $^ -lcmocka $(LIBS)
+
+$(OUT)/tests/fuzz/fuzz_%: $(OUT)/tests/fuzz/fuzz_%.o $(OUT)/libheed.a
+	$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+$(OUT)/examples/%: $(OUT)/examples/%.o $(OUT)/libheed.a
+	$(LINK) -o $@ $^ $(LIBS)
 
 define isa_rule
-$(OUT)/src/kernel/%.$(1).o: src/kernel/%.c
+$(OUT)/src/kernel/%.$(1).o: src/kernel/%.c $(OUT)/flags
 	@mkdir -p $$(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(ISA_FLAGS_$(1)) -DHEED_ISA=$(1) -MMD -MP -c -o $$@ $$<
+	$(COMPILE) -Isrc $(ISA_FLAGS_$(1)) -DHEED_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
-$(OUT)/%.o: %.c
+# cli, labs and examples see the public headers only.
+$(OUT)/cli/%.o $(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
+INTERNAL = -Isrc -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
+$(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(COMPILE) $(INTERNAL) -c -o $@ $<
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 .SECONDARY:
+
+# ---- for people ----
+demo: ## train something small and watch it learn
+	@tools/deps build
+	@$(MAKE) $(JOBS) build
+	@$(DEFAULT)/examples/spirals
+
+# In one flavour, the test programs except those named.
+some_tests = $(patsubst tests/%.c,build/$(1)/tests/%,\
+                 $(filter-out $(2:%=tests/%.c),$(wildcard tests/test_*.c)))
+SAN_SMALL := address,undefined
+
+test: ## everything that must hold: default build, double, sanitized, installed; under ten minutes
+	@tools/deps build test
+	@$(MAKE) $(JOBS) -s tests
+	@$(MAKE) $(JOBS) -s REAL=double tests
+	@$(MAKE) $(JOBS) -s SAN=$(SAN_SMALL) tests
+	@tools/run-tests $(call some_tests,gcc) $(wildcard tests/*.sh tests/install/*.sh) \
+	    $(call some_tests,gcc-double,$(NOT_DOUBLE)) \
+	    $(call some_tests,gcc-address+undefined,$(NOT_SAN))
+
+VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
+            --suppressions=tools/valgrind.supp
+check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind, threads, fuzzing
+	@tools/deps build test clang openblas reference long
+	@$(MAKE) $(JOBS) -s tests
+	@$(MAKE) $(JOBS) -s BLAS=openblas tests
+	@$(MAKE) $(JOBS) -s CC=clang tests
+	@$(MAKE) $(JOBS) -s SAN=thread tests
+	@$(MAKE) $(JOBS) -s CC=clang SAN=fuzzer-no-link,$(SAN_SMALL) fuzzers
+	@tools/run-tests HEED_ISA=baseline $(call some_tests,gcc) HEED_ISA=avx2 $(call some_tests,gcc) \
+	    HEED_ISA= $(call some_tests,gcc-openblas) $(call some_tests,clang) \
+	    $(call some_tests,gcc-reference-thread,$(NOT_SAN)) \
+	    FUZZ_SECONDS=$(FUZZ_SECONDS) $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
+	        build/clang-fuzzer-no-link+address+undefined/tests/%,$(wildcard tests/fuzz/fuzz_*.c))) \
+	    OMP_WAIT_POLICY=passive --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SAN))
+
+lint: ## format, warnings, include order, forbidden calls, exported names
+	@tools/deps build test clang lint
+	@tools/lint/all
+	@$(MAKE) $(JOBS) -s WERROR=1 tests
+	@$(MAKE) $(JOBS) -s WERROR=1 CC=clang tests
+
+format: ## let clang-format have its way
+	@tools/deps lint
+	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
+
+deps: ## install what building, testing and linting need (Debian packages)
+	@tools/deps build test clang lint
+
+bench: ## measure the kernels against what this machine gives
+	@tools/deps build
+	@$(MAKE) $(JOBS) build
+	@build/heed bench kernels
+
+# Headers, both libraries, heed.pc, the program and its page; DESTDIR stages, PREFIX is for good.
+install: ## into PREFIX (/usr/local), staged under DESTDIR
+	$(if $(REAL)$(SAN),$(error the double and the sanitized builds are not for installing))
+	@tools/deps build $(DEPS)
+	@$(MAKE) $(JOBS) build
+	install -d '$(DESTDIR)$(PREFIX)/include/heed' '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	install -m 644 $(HEADERS) '$(DESTDIR)$(PREFIX)/include/heed'
+	install -m 644 $(OUT)/libheed.a $(OUT)/$(SO) '$(DESTDIR)$(LIBDIR)'
+	ln -sf $(SO) '$(DESTDIR)$(LIBDIR)/libheed.so.$(SOVERSION)'
+	ln -sf libheed.so.$(SOVERSION) '$(DESTDIR)$(LIBDIR)/libheed.so'
+	install -m 644 $(OUT)/heed.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
+ifneq ($(PROGRAM),)
+	install -d '$(DESTDIR)$(PREFIX)/bin'
+	install $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin'
+endif
+ifneq ($(MAN),)
+	install -d '$(DESTDIR)$(PREFIX)/share/man/man1'
+	install -m 644 $(MAN) '$(DESTDIR)$(PREFIX)/share/man/man1'
+endif
+	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" != 0 ] || ldconfig
+
+uninstall: ## remove what install brought
+	rm -rf '$(DESTDIR)$(PREFIX)/include/heed'
+	rm -f '$(DESTDIR)$(LIBDIR)'/libheed.a '$(DESTDIR)$(LIBDIR)'/libheed.so* \
+	    '$(DESTDIR)$(LIBDIR)/pkgconfig/heed.pc' '$(DESTDIR)$(PREFIX)/bin/heed' \
+	    $(patsubst man/%,'$(DESTDIR)$(PREFIX)/share/man/man1/%',$(MAN))
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20

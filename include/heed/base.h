@@ -83,10 +83,10 @@ size_t heed_arena_held(const heed_arena *arena);
 typedef enum heed_log_level { HEED_LOG_DEBUG, HEED_LOG_INFO, HEED_LOG_WARNING } heed_log_level;
 /* The library itself prints nothing: what it has to say goes here, one line without its line end.
  */
-typedef struct heed_log {
+typedef struct heed_log_sink {
     void (*write)(void *context, heed_log_level level, const char *line);
     void *context;
-} heed_log;
+} heed_log_sink;
 
 /* ---- random numbers ---- */
 

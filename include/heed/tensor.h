@@ -79,7 +79,7 @@ typedef struct heed_tape_options {
     const heed_allocator *allocator; /* NULL: the C library's */
     int threads;                     /* 0: all processors this process may use */
     uint64_t seed;                   /* of dropout and sampling */
-    heed_log log;                    /* where HEED_PROFILE's table goes */
+    heed_log_sink log;               /* where HEED_PROFILE's table goes */
 } heed_tape_options;
 
 /* options may be NULL.  Free the tape before the allocator's context. */

@@ -40,7 +40,7 @@ heed__lines *heed__lines_open(const char *path, size_t limit, const heed_allocat
     r->allocator = a;
     r->buffer = buffer;
     r->capacity = FIRST_BUFFER;
-    r->limit = limit;
+    r->limit = limit < INT64_MAX / 4 ? limit : INT64_MAX / 4;
     r->path_bytes = path_bytes;
     memcpy(r->path, path, path_bytes);
     errno = 0;

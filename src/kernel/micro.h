@@ -22,22 +22,22 @@ VINLINE void micro_body(int rows, int registers, bool whole, real *restrict c, i
                         const real *restrict a, int64_t a_row, int64_t a_col,
                         const real *restrict b, int64_t ldb, int64_t last, int64_t k, real beta)
 {
-    vreal sum[MICRO_ROWS][4];
+    vreal sum[MICRO_ROWS][8];
     const int end = registers - 1;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int r = 0; r < registers; r++)
             sum[i][r] = (vreal){0};
     for (int64_t p = 0; p < k; p++) {
-        vreal row[4];
-#pragma GCC unroll 4
+        vreal row[8];
+#pragma GCC unroll 8
         for (int r = 0; r < registers; r++)
             row[r] = r < end || whole ? vload(b + r * VW) : vload_first(b + r * VW, last);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             vreal x = vset(a[i * a_row]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int r = 0; r < registers; r++)
                 sum[i][r] += x * row[r];
         }
@@ -46,7 +46,7 @@ VINLINE void micro_body(int rows, int registers, bool whole, real *restrict c, i
     }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int r = 0; r < registers; r++) {
             real *to = c + i * ldc + r * VW;
             if (r < end || whole)

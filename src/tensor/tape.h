@@ -32,7 +32,7 @@ struct heed_tape {
     size_t scratch_bytes;
     int scratch_threads;
     heed__free_block *free_blocks;
-    heed_log log;
+    heed_log_sink log;
     heed__profile_row *profile; /* NULL unless HEED_PROFILE is set */
 };
 

@@ -1,0 +1,52 @@
+/* heed.h: everything.  A complete program that learns XOR (cc xor.c $(pkg-config --cflags --libs
+ * heed)):
+ *
+ *     #include <heed/heed.h>
+ *     #include <stdio.h>
+ *
+ *     int main(void)
+ *     {
+ *         static const float in[] = {0, 0, 0, 1, 1, 0, 1, 1};
+ *         static const int32_t answer[] = {0, 1, 1, 0};
+ *         heed_error err = {0};
+ *         heed_params *p = heed_params_new(NULL, &err);
+ *         heed_scope root = heed_params_scope(p);
+ *         heed_linear_layer hidden, out;
+ *         heed_linear_build(&hidden, heed_scope_enter(root, "hidden"), 2, 8, HEED_TANH, true);
+ *         heed_linear_build(&out, heed_scope_enter(root, "out"), 8, 2, HEED_IDENTITY, true);
+ *         heed_params_finish(p, 1, &err);                       // one flat buffer, seeded
+ *         heed_optimizer_options adam = {.kind = HEED_ADAM};
+ *         heed_optimizer *o = heed_optimizer_new(p, &adam, NULL, &err);
+ *         heed_tape *t = heed_tape_new(NULL, &err);
+ *         heed_tensor *loss = NULL;
+ *         for (int step = 1; step <= 300 && err.status == HEED_OK; step++) {
+ *             heed_tape_reset(t);                               // forgets the last step, keeps its
+ * memory heed_tensor *x = heed_input(t, HEED_SHAPE(4, 2), in); heed_tensor *h =
+ * heed_linear_apply(t, &hidden, x); loss = heed_cross_entropy(t, heed_linear_apply(t, &out, h),
+ * answer, 0); if (heed_backward(t, loss) != HEED_OK) {          // the first error of any operator
+ * above err = *heed_tape_error(t); break;
+ *             }
+ *             heed_optimizer_step(o, 0.02, 1);
+ *         }
+ *         if (err.status == HEED_OK)
+ *             printf("loss %.4f\n", heed_tensor_data(loss)[0]);
+ *         else
+ *             fprintf(stderr, "%s\n", err.text);
+ *         heed_tape_free(t);
+ *         heed_optimizer_free(o);
+ *         heed_params_free(p);
+ *         return err.status != HEED_OK;
+ *     }
+ */
+#ifndef HEED_HEED_H
+#define HEED_HEED_H
+
+#include <heed/attention.h>
+#include <heed/base.h>
+#include <heed/io.h>
+#include <heed/nn.h>
+#include <heed/ops.h>
+#include <heed/tensor.h>
+#include <heed/train.h>
+
+#endif

@@ -1,0 +1,127 @@
+/* options.h: command-line options from one table of fields, which also makes the help text, the
+ * config file and its checks.
+ *
+ *     struct settings { int64_t threads; bool json; };
+ *     static const heed_option fields[] = {
+ *         HEED_OPTION_INT(struct settings, threads, "threads", "1", 1, 64, "N", "threads to use"),
+ *         HEED_OPTION_BOOL(struct settings, json, "json", NULL, "one JSON object a line"),
+ *     };
+ *     static const heed_option_set set = {.command = "heed bench", .fields = fields, .count = 2};
+ *     struct settings s;
+ *     heed_option_result r;
+ *     heed_option_parse(&set, argc, argv, &s, arena, &r, &err);
+ *
+ * Accepted: --name value, --name=value, --flag, --no-flag, other words, and after `--` only those.
+ * A value that itself starts with `--` needs the `=`.  Every set also has --help, --config FILE and
+ * --print-config.  A config file is a JSON object of the same names, because the config.json inside
+ * a model is one too and can then be passed as it is; the command line wins over it. */
+#ifndef HEED_OPTIONS_H
+#define HEED_OPTIONS_H
+
+#include <heed/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum heed_option_type {
+    HEED_OPTION_TYPE_BOOL,   /* bool */
+    HEED_OPTION_TYPE_INT,    /* int64_t */
+    HEED_OPTION_TYPE_REAL,   /* double */
+    HEED_OPTION_TYPE_TEXT,   /* const char *, NULL if not given */
+    HEED_OPTION_TYPE_LIST,   /* heed_option_list; given again, it grows */
+    HEED_OPTION_TYPE_CHOICE, /* int: index into the choices */
+} heed_option_type;
+
+typedef struct heed_option_list {
+    const char *const *items;
+    int count;
+} heed_option_list;
+
+typedef struct heed_option {
+    const char *name; /* without dashes */
+    heed_option_type type;
+    size_t offset; /* of the field in the caller's struct */
+    const char
+        *preset;       /* the default as one would type it; NULL: false, 0, nothing, first choice */
+    const char *value; /* what the help calls the value: "N"; NULL: made from the type */
+    const char *help;  /* a phrase, lower case, no full stop */
+    int64_t least, most;        /* INT: both included; 0, 0 means no limit */
+    double low, high;           /* REAL: both included; 0, 0 means no limit */
+    const char *const *choices; /* CHOICE: ended by NULL */
+} heed_option;
+
+/* The field's offset; a field of another type than the option's does not compile. */
+#define HEED_OPTION_FIELD(type, owner, field)                                                      \
+    (offsetof(owner, field) + 0 * sizeof((type *)0 == &((owner *)0)->field))
+#define HEED_OPTION_BOOL(owner, field, name, preset, help)                                         \
+    {                                                                                              \
+        name, HEED_OPTION_TYPE_BOOL, HEED_OPTION_FIELD(bool, owner, field), preset, NULL, help, 0, \
+            0, 0, 0, NULL                                                                          \
+    }
+#define HEED_OPTION_INT(owner, field, name, preset, least, most, value, help)                      \
+    {                                                                                              \
+        name, HEED_OPTION_TYPE_INT, HEED_OPTION_FIELD(int64_t, owner, field), preset, value, help, \
+            least, most, 0, 0, NULL                                                                \
+    }
+#define HEED_OPTION_REAL(owner, field, name, preset, low, high, value, help)                       \
+    {                                                                                              \
+        name, HEED_OPTION_TYPE_REAL, HEED_OPTION_FIELD(double, owner, field), preset, value, help, \
+            0, 0, low, high, NULL                                                                  \
+    }
+#define HEED_OPTION_TEXT(owner, field, name, preset, value, help)                                  \
+    {                                                                                              \
+        name, HEED_OPTION_TYPE_TEXT, HEED_OPTION_FIELD(const char *, owner, field), preset, value, \
+            help, 0, 0, 0, 0, NULL                                                                 \
+    }
+#define HEED_OPTION_LIST(owner, field, name, value, help)                                          \
+    {                                                                                              \
+        name, HEED_OPTION_TYPE_LIST, HEED_OPTION_FIELD(heed_option_list, owner, field), NULL,      \
+            value, help, 0, 0, 0, 0, NULL                                                          \
+    }
+#define HEED_OPTION_CHOICE(owner, field, name, preset, choices, help)                              \
+    {                                                                                              \
+        name, HEED_OPTION_TYPE_CHOICE, HEED_OPTION_FIELD(int, owner, field), preset, NULL, help,   \
+            0, 0, 0, 0, choices                                                                    \
+    }
+
+typedef struct heed_option_set {
+    const char *command;   /* "heed bench kernels" */
+    const char *summary;   /* one sentence, without full stop */
+    const char *arguments; /* the words after the options, for the usage line: "[FILE...]" */
+    int least, most;       /* how many of them; most < 0: any number */
+    const heed_option *fields;
+    int count;
+    const char *const *examples; /* whole command lines, ended by NULL; may be NULL */
+} heed_option_set;
+
+typedef enum heed_option_action {
+    HEED_OPTION_RUN,
+    HEED_OPTION_HELP,         /* --help was there: print heed_option_help */
+    HEED_OPTION_PRINT_CONFIG, /* --print-config was there: print heed_option_config */
+} heed_option_action;
+
+typedef struct heed_option_result {
+    heed_option_action action;
+    heed_option_list words; /* what is neither an option nor its value */
+} heed_option_result;
+
+/* Fills the caller's struct: presets, then the config file, then the command line.  argv[0] is the
+ * first word after the command.  Texts are borrowed from argv or live in the arena.  ARGUMENT for
+ * wrong usage; IO or FORMAT for the config file. */
+heed_status heed_option_parse(const heed_option_set *set, int argc, const char *const *argv,
+                              void *values, heed_arena *arena, heed_option_result *result,
+                              heed_error *err);
+/* Help for a terminal of 80 columns; NULL when memory is short.  Lives in the arena. */
+const char *heed_option_help(const heed_option_set *set, heed_arena *arena);
+/* What is in force, as a config file that would bring it back; as above. */
+const char *heed_option_config(const heed_option_set *set, const void *values, heed_arena *arena);
+
+/* The name that was probably meant, or NULL if none is near: at most a third of its letters wrong,
+ * or the beginning of just one name. */
+const char *heed_option_nearest(const char *wrong, const char *const *names, int count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,189 @@
+/* option_config.c: options from and to a JSON object.  Types are strict: a number in quotes is a
+ * text.  A null leaves the option alone.  Jansson keeps its own memory on the C heap for the length
+ * of a call. */
+#include "base/file.h"
+#include "base/options.h"
+#include "base/string.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *keep(const heed__option_parse *p, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = heed_arena_allocate(p->arena, n);
+    if (!copy)
+        heed__fail(p->err, HEED_MEMORY, "out of memory for options");
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+static heed_status wrong_json(const heed__option_parse *p, const heed_option *o,
+                              const json_t *value)
+{
+    char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    heed_status status = heed__option_wrong(p, o, found ? found : "something else");
+    json_free_t release;
+    json_get_alloc_funcs(NULL, &release);
+    release(found);
+    return status;
+}
+
+static heed_status set_list(const heed__option_parse *p, const heed_option *o, const json_t *array)
+{
+    size_t n = json_array_size(array);
+    const char **items = heed_arena_allocate(p->arena, sizeof *items * n);
+    if (!items || n > INT32_MAX)
+        return heed__fail(p->err, HEED_MEMORY, "out of memory for options");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(array, i);
+        if (!json_is_string(item))
+            return wrong_json(p, o, array);
+        if (!(items[i] = keep(p, json_string_value(item))))
+            return HEED_MEMORY;
+    }
+    return heed__option_set_list(p, o, items, (int)n);
+}
+
+static heed_status set_json(const heed__option_parse *p, const heed_option *o, const json_t *value)
+{
+    const char *text;
+    switch (o->type) {
+    case HEED_OPTION_TYPE_BOOL:
+        if (!json_is_boolean(value))
+            break;
+        *(bool *)(p->values + o->offset) = json_is_true(value);
+        return HEED_OK;
+    case HEED_OPTION_TYPE_INT:
+        if (!json_is_integer(value))
+            break;
+        return heed__option_set_int(p, o, json_integer_value(value));
+    case HEED_OPTION_TYPE_REAL:
+        if (!json_is_number(value))
+            break;
+        return heed__option_set_real(p, o, json_number_value(value));
+    case HEED_OPTION_TYPE_TEXT:
+    case HEED_OPTION_TYPE_CHOICE:
+        if (!json_is_string(value))
+            break;
+        text = keep(p, json_string_value(value));
+        return text ? heed__option_set_text(p, o, text) : HEED_MEMORY;
+    case HEED_OPTION_TYPE_LIST:
+        if (!json_is_array(value))
+            break;
+        return set_list(p, o, value);
+    }
+    return wrong_json(p, o, value);
+}
+
+heed_status heed__option_read_config(heed__option_parse *p, const char *path)
+{
+    const void *bytes;
+    size_t size;
+    heed_status status = heed__file_map(path, &bytes, &size, p->err);
+    if (status)
+        return status;
+    json_error_t wrong;
+    json_t *root = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &wrong);
+    heed__file_unmap(bytes, size);
+    if (!root)
+        return heed__fail(p->err, HEED_FORMAT, "'%s' line %d: %s", path, wrong.line, wrong.text);
+    p->file = path;
+    if (!json_is_object(root))
+        status = heed__fail(p->err, HEED_FORMAT, "'%s': expected a JSON object of options", path);
+    const char *name;
+    json_t *value;
+    json_object_foreach(root, name, value)
+    {
+        const heed_option *o = heed__option_find(p->set, name, strlen(name));
+        if (!status && !o)
+            status = heed__option_unknown(p, name, strlen(name));
+        if (!status && !json_is_null(value))
+            status = set_json(p, o, value);
+    }
+    p->file = NULL;
+    json_decref(root);
+    return status;
+}
+
+/* A JSON string; UTF-8 passes as it is. */
+static void add_quoted(heed__string *s, const char *text)
+{
+    heed__string_add(s, "\"");
+    for (const char *c = text; *c; c++)
+        if (*c == '"' || *c == '\\')
+            heed__string_format(s, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20)
+            heed__string_format(s, "\\u%04x", (unsigned)*c);
+        else
+            heed__string_add_bytes(s, c, 1);
+    heed__string_add(s, "\"");
+}
+
+/* The shortest digits that read back as the same number. */
+static void add_real(heed__string *s, double v)
+{
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        double back;
+        if (sscanf(text, "%lf", &back) == 1 && back == v)
+            break;
+    }
+    heed__string_add(s, text);
+}
+
+static void add_value(heed__string *s, const heed_option *o, const void *field)
+{
+    const heed_option_list *list = field;
+    const char *text;
+    switch (o->type) {
+    case HEED_OPTION_TYPE_BOOL:
+        heed__string_add(s, *(const bool *)field ? "true" : "false");
+        break;
+    case HEED_OPTION_TYPE_INT:
+        heed__string_format(s, "%lld", (long long)*(const int64_t *)field);
+        break;
+    case HEED_OPTION_TYPE_REAL:
+        add_real(s, *(const double *)field);
+        break;
+    case HEED_OPTION_TYPE_TEXT:
+        if ((text = *(const char *const *)field))
+            add_quoted(s, text);
+        else
+            heed__string_add(s, "null");
+        break;
+    case HEED_OPTION_TYPE_LIST:
+        heed__string_add(s, "[");
+        for (int i = 0; i < list->count; i++) {
+            heed__string_add(s, i ? ", " : "");
+            add_quoted(s, list->items[i]);
+        }
+        heed__string_add(s, "]");
+        break;
+    case HEED_OPTION_TYPE_CHOICE:
+        add_quoted(s, o->choices[*(const int *)field]);
+        break;
+    }
+}
+
+const char *heed_option_config(const heed_option_set *set, const void *values, heed_arena *arena)
+{
+    heed__string s;
+    heed__string_init(&s, NULL);
+    heed__string_add(&s, "{\n");
+    for (int i = 0; i < set->count; i++) {
+        const heed_option *o = &set->fields[i];
+        heed__string_add(&s, "  ");
+        add_quoted(&s, o->name);
+        heed__string_add(&s, ": ");
+        add_value(&s, o, (const char *)values + o->offset);
+        heed__string_add(&s, i + 1 < set->count ? ",\n" : "\n");
+    }
+    heed__string_add(&s, "}\n");
+    char *text = s.failed ? NULL : heed_arena_allocate(arena, s.length + 1);
+    if (text)
+        memcpy(text, heed__string_text(&s), s.length + 1);
+    heed__string_deinit(&s);
+    return text;
+}

@@ -1,0 +1,370 @@
+/* options.c: the command line into a typed struct.  Two passes over the words: the first finds
+ * --config, so that its values are there before the second lets the command line overwrite them. */
+#include "base/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *field_of(const heed__option_parse *p, const heed_option *o)
+{
+    return p->values + o->offset;
+}
+
+const heed_option *heed__option_find(const heed_option_set *set, const char *name, size_t length)
+{
+    for (int i = 0; i < set->count; i++)
+        if (strlen(set->fields[i].name) == length && !memcmp(set->fields[i].name, name, length))
+            return &set->fields[i];
+    return NULL;
+}
+
+heed_status heed__option_unknown(const heed__option_parse *p, const char *name, size_t length)
+{
+    static const char *const standard[] = {
+#define NAME(name_, value, help) name_,
+        HEED_OPTION_STANDARD(NAME)
+#undef NAME
+    };
+    enum { N_STANDARD = sizeof standard / sizeof *standard };
+    int n = p->set->count + (p->file ? 0 : N_STANDARD);
+    const char **names = heed_arena_allocate(p->arena, sizeof *names * (size_t)(n ? n : 1));
+    char *wrong = heed_arena_allocate(p->arena, length + 1);
+    if (!names || !wrong)
+        return heed__fail(p->err, HEED_MEMORY, "out of memory for options");
+    memcpy(wrong, name, length);
+    wrong[length] = '\0';
+    for (int i = 0; i < n; i++)
+        names[i] = i < p->set->count ? p->set->fields[i].name : standard[i - p->set->count];
+    const char *near = heed_option_nearest(wrong, names, n);
+    const char *hint = near ? "; did you mean '" : "";
+    if (p->file)
+        return heed__fail(p->err, HEED_FORMAT, "'%s': unknown option '%s'%s%s%s", p->file, wrong,
+                          hint, near ? near : "", near ? "'?" : "");
+    return heed__fail(p->err, HEED_ARGUMENT, "unknown option '--%s'%s%s%s%s", wrong, hint,
+                      near ? "--" : "", near ? near : "", near ? "'?" : "");
+}
+
+const char *heed__option_expected(const heed_option *o, char text[HEED_OPTION_EXPECTED])
+{
+    size_t n = 0, room = HEED_OPTION_EXPECTED;
+    switch (o->type) {
+    case HEED_OPTION_TYPE_BOOL:
+        return "true or false";
+    case HEED_OPTION_TYPE_TEXT:
+        return "a text";
+    case HEED_OPTION_TYPE_LIST:
+        return "a list of texts";
+    case HEED_OPTION_TYPE_INT:
+        if (o->least == 0 && o->most == 0)
+            return "a whole number";
+        if (o->most == INT64_MAX)
+            snprintf(text, room, "a whole number, at least %lld", (long long)o->least);
+        else if (o->least == INT64_MIN)
+            snprintf(text, room, "a whole number, at most %lld", (long long)o->most);
+        else
+            snprintf(text, room, "a whole number from %lld to %lld", (long long)o->least,
+                     (long long)o->most);
+        return text;
+    case HEED_OPTION_TYPE_REAL:
+        if (o->low == 0 && o->high == 0)
+            return "a number";
+        if (isinf(o->high))
+            snprintf(text, room, "a number, at least %g", o->low);
+        else if (isinf(o->low))
+            snprintf(text, room, "a number, at most %g", o->high);
+        else
+            snprintf(text, room, "a number from %g to %g", o->low, o->high);
+        return text;
+    case HEED_OPTION_TYPE_CHOICE:
+        text[0] = '\0';
+        for (int i = 0; o->choices[i] && n < room; i++)
+            n += (size_t)snprintf(text + n, room - n, "%s%s",
+                                  !i                  ? ""
+                                  : o->choices[i + 1] ? ", "
+                                                      : " or ",
+                                  o->choices[i]);
+        return text;
+    }
+    return "";
+}
+
+heed_status heed__option_wrong(const heed__option_parse *p, const heed_option *o, const char *found)
+{
+    char text[HEED_OPTION_EXPECTED];
+    const char *expected = heed__option_expected(o, text);
+    const char *near = NULL;
+    if (o->type == HEED_OPTION_TYPE_CHOICE) {
+        int n = 0;
+        while (o->choices[n])
+            n++;
+        near = heed_option_nearest(found, o->choices, n);
+    }
+    const char *hint[] = {near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ""};
+    if (p->file)
+        return heed__fail(p->err, HEED_FORMAT, "'%s': option '%s' is %s, expected %s%s%s%s",
+                          p->file, o->name, found, expected, hint[0], hint[1], hint[2]);
+    return heed__fail(p->err, HEED_ARGUMENT, "option '--%s' is '%s', expected %s%s%s%s", o->name,
+                      found, expected, hint[0], hint[1], hint[2]);
+}
+
+heed_status heed__option_set_int(const heed__option_parse *p, const heed_option *o, int64_t v)
+{
+    if ((o->least || o->most) && (v < o->least || v > o->most)) {
+        char found[32];
+        snprintf(found, sizeof found, "%lld", (long long)v);
+        return heed__option_wrong(p, o, found);
+    }
+    *(int64_t *)field_of(p, o) = v;
+    return HEED_OK;
+}
+
+heed_status heed__option_set_real(const heed__option_parse *p, const heed_option *o, double v)
+{
+    bool limited = o->low != 0 || o->high != 0;
+    if (!isfinite(v) || (limited && (v < o->low || v > o->high))) {
+        char found[32];
+        snprintf(found, sizeof found, "%g", v);
+        return heed__option_wrong(p, o, found);
+    }
+    *(double *)field_of(p, o) = v;
+    return HEED_OK;
+}
+
+heed_status heed__option_set_choice(const heed__option_parse *p, const heed_option *o,
+                                    const char *name)
+{
+    for (int i = 0; o->choices[i]; i++)
+        if (strcmp(o->choices[i], name) == 0) {
+            *(int *)field_of(p, o) = i;
+            return HEED_OK;
+        }
+    return heed__option_wrong(p, o, name);
+}
+
+heed_status heed__option_set_list(const heed__option_parse *p, const heed_option *o,
+                                  const char *const *items, int count)
+{
+    const char **copy = heed_arena_allocate(p->arena, sizeof *copy * (size_t)count);
+    if (!copy)
+        return heed__fail(p->err, HEED_MEMORY, "out of memory for options");
+    for (int i = 0; i < count; i++)
+        copy[i] = items[i];
+    *(heed_option_list *)field_of(p, o) = (heed_option_list){copy, count};
+    return HEED_OK;
+}
+
+heed_status heed__option_set_text(const heed__option_parse *p, const heed_option *o,
+                                  const char *text)
+{
+    char *end;
+    if (o->type == HEED_OPTION_TYPE_CHOICE)
+        return heed__option_set_choice(p, o, text);
+    if (o->type == HEED_OPTION_TYPE_TEXT) {
+        *(const char **)field_of(p, o) = text;
+        return HEED_OK;
+    }
+    /* strtoll and strtod skip leading space, which nobody means. */
+    bool blank = text[0] == '\0' || strchr(" \t\n", text[0]);
+    errno = 0;
+    if (o->type == HEED_OPTION_TYPE_INT) {
+        long long v = strtoll(text, &end, 10);
+        return blank || *end || errno ? heed__option_wrong(p, o, text)
+                                      : heed__option_set_int(p, o, v);
+    }
+    double v = strtod(text, &end);
+    return blank || *end || !isfinite(v) ? heed__option_wrong(p, o, text)
+                                         : heed__option_set_real(p, o, v);
+}
+
+static heed_status set_presets(const heed__option_parse *p)
+{
+    for (int i = 0; i < p->set->count; i++) {
+        const heed_option *o = &p->set->fields[i];
+        switch (o->type) {
+        case HEED_OPTION_TYPE_BOOL:
+            *(bool *)field_of(p, o) = o->preset && strcmp(o->preset, "true") == 0;
+            continue;
+        case HEED_OPTION_TYPE_INT:
+            *(int64_t *)field_of(p, o) = 0;
+            break;
+        case HEED_OPTION_TYPE_REAL:
+            *(double *)field_of(p, o) = 0;
+            break;
+        case HEED_OPTION_TYPE_TEXT:
+            *(const char **)field_of(p, o) = NULL;
+            break;
+        case HEED_OPTION_TYPE_LIST:
+            *(heed_option_list *)field_of(p, o) = (heed_option_list){NULL, 0};
+            continue;
+        case HEED_OPTION_TYPE_CHOICE:
+            *(int *)field_of(p, o) = 0;
+            break;
+        }
+        if (o->preset && heed__option_set_text(p, o, o->preset))
+            return HEED_ARGUMENT;
+    }
+    return HEED_OK;
+}
+
+/* One word of the command line, taken apart. */
+struct word {
+    const char *name;  /* after the dashes; NULL for a plain word */
+    size_t length;     /* of the name, up to its `=` */
+    const char *value; /* after the `=`, or NULL */
+};
+
+static struct word take_apart(const char *text)
+{
+    if (strncmp(text, "--", 2) != 0)
+        return (struct word){NULL, 0, NULL};
+    const char *name = text + 2, *equals = strchr(name, '=');
+    return (struct word){name, equals ? (size_t)(equals - name) : strlen(name),
+                         equals ? equals + 1 : NULL};
+}
+
+static bool is(struct word w, const char *name)
+{
+    return strlen(name) == w.length && memcmp(name, w.name, w.length) == 0;
+}
+
+/* The flag that --no-NAME turns off, or NULL. */
+static const heed_option *negated(const heed_option_set *set, struct word w)
+{
+    if (w.length < 4 || memcmp(w.name, "no-", 3) != 0)
+        return NULL;
+    const heed_option *o = heed__option_find(set, w.name + 3, w.length - 3);
+    return o && o->type == HEED_OPTION_TYPE_BOOL ? o : NULL;
+}
+
+/* The first pass checks the words and reads the config files; the second stores values. */
+struct scan {
+    heed__option_parse *p;
+    heed_option_result *result;
+    const char **words;
+    int n_words;
+    const char **items; /* room for the list being collected */
+    bool *seen;         /* lists already given on the command line */
+    bool first_pass;
+};
+
+static heed_status take_value(const heed__option_parse *p, struct word w, int argc,
+                              const char *const *argv, int *i, const char **value)
+{
+    *value = w.value;
+    if (w.value)
+        return HEED_OK;
+    if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
+        return heed__fail(p->err, HEED_ARGUMENT, "option '--%.*s' needs a value", (int)w.length,
+                          w.name);
+    *value = argv[++*i];
+    return HEED_OK;
+}
+
+static heed_status no_value(const heed__option_parse *p, struct word w)
+{
+    return w.value ? heed__fail(p->err, HEED_ARGUMENT, "option '--%.*s' takes no value",
+                                (int)w.length, w.name)
+                   : HEED_OK;
+}
+
+static heed_status append(struct scan *s, const heed_option *o, const char *value)
+{
+    heed_option_list *list = field_of(s->p, o);
+    bool *seen = &s->seen[o - s->p->set->fields];
+    int n = *seen ? list->count : 0; /* the first one replaces the config file's */
+    *seen = true;
+    for (int i = 0; i < n; i++)
+        s->items[i] = list->items[i];
+    s->items[n] = value;
+    return heed__option_set_list(s->p, o, s->items, n + 1);
+}
+
+static heed_status take_option(struct scan *s, struct word w, int argc, const char *const *argv,
+                               int *i)
+{
+    heed__option_parse *p = s->p;
+    const char *value;
+    if (is(w, "help") || is(w, "print-config")) {
+        /* --help wins, in whatever order they come. */
+        if (s->result->action != HEED_OPTION_HELP)
+            s->result->action = is(w, "help") ? HEED_OPTION_HELP : HEED_OPTION_PRINT_CONFIG;
+        return no_value(p, w);
+    }
+    if (is(w, "config")) {
+        heed_status status = take_value(p, w, argc, argv, i, &value);
+        return status || !s->first_pass ? status : heed__option_read_config(p, value);
+    }
+    const heed_option *off = negated(p->set, w);
+    const heed_option *o = off ? off : heed__option_find(p->set, w.name, w.length);
+    if (!o)
+        return heed__option_unknown(p, w.name, w.length);
+    if (o->type == HEED_OPTION_TYPE_BOOL) {
+        if (!s->first_pass)
+            *(bool *)field_of(p, o) = !off;
+        return no_value(p, w);
+    }
+    heed_status status = take_value(p, w, argc, argv, i, &value);
+    if (status || s->first_pass)
+        return status;
+    return o->type == HEED_OPTION_TYPE_LIST ? append(s, o, value)
+                                            : heed__option_set_text(p, o, value);
+}
+
+static heed_status scan(struct scan *s, int argc, const char *const *argv)
+{
+    bool only_words = false;
+    s->n_words = 0;
+    for (int i = 0; i < argc; i++) {
+        struct word w = take_apart(argv[i]);
+        if (!only_words && w.name && w.length == 0 && !w.value) {
+            only_words = true;
+        } else if (!only_words && w.name) {
+            if (take_option(s, w, argc, argv, &i))
+                return HEED_ARGUMENT;
+        } else if (!only_words && argv[i][0] == '-' && argv[i][1]) {
+            return heed__fail(s->p->err, HEED_ARGUMENT,
+                              "unknown option '%s'; options start with two dashes", argv[i]);
+        } else {
+            s->words[s->n_words++] = argv[i];
+        }
+    }
+    return HEED_OK;
+}
+
+static heed_status check_words(const heed_option_set *set, heed_option_list words, heed_error *err)
+{
+    if (set->most >= 0 && words.count > set->most)
+        return heed__fail(err, HEED_ARGUMENT, "unexpected argument '%s'", words.items[set->most]);
+    if (words.count < set->least)
+        return heed__fail(err, HEED_ARGUMENT, "missing argument, expected %s",
+                          set->arguments ? set->arguments : "one");
+    return HEED_OK;
+}
+
+heed_status heed_option_parse(const heed_option_set *set, int argc, const char *const *argv,
+                              void *values, heed_arena *arena, heed_option_result *result,
+                              heed_error *err)
+{
+    heed_error own = {0}; /* so that the status is there even if the caller wants no text */
+    heed__option_parse p = {set, values, arena, err ? err : &own, NULL};
+    size_t n = (size_t)(argc > 0 ? argc : 0);
+    struct scan s = {.p = &p, .result = result, .first_pass = true};
+    *result = (heed_option_result){HEED_OPTION_RUN, {NULL, 0}};
+    s.words = heed_arena_allocate(arena, sizeof *s.words * n);
+    s.items = heed_arena_allocate(arena, sizeof *s.items * n);
+    s.seen = heed_arena_allocate(arena, sizeof *s.seen * (size_t)set->count);
+    if (!s.words || !s.items || !s.seen)
+        return heed__fail(p.err, HEED_MEMORY, "out of memory for options");
+    for (int i = 0; i < set->count; i++)
+        s.seen[i] = false;
+    if (set_presets(&p) || scan(&s, argc, argv))
+        return p.err->status;
+    s.first_pass = false;
+    if (scan(&s, argc, argv))
+        return p.err->status;
+    result->words = (heed_option_list){s.words, s.n_words};
+    return result->action == HEED_OPTION_RUN ? check_words(set, result->words, p.err) : HEED_OK;
+}

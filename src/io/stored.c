@@ -1,0 +1,134 @@
+/* stored.c: a tensor as it lies in a file: its dtype, its size, and its elements as real numbers.
+ * Nothing is assumed about alignment: elements are fetched with memcpy.  Integers beyond the
+ * mantissa round, F64 beyond the range of float becomes infinite, as conversion in C does. */
+#include "io/safetensors.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[] = {
+#define ROW(name, bytes) {#name, bytes},
+    HEED_DTYPE_LIST(ROW)
+#undef ROW
+};
+#define N_DTYPES (sizeof dtypes / sizeof *dtypes)
+
+const char *heed__dtype_name(heed_dtype dtype)
+{
+    return (unsigned)dtype < N_DTYPES ? dtypes[dtype].name : NULL;
+}
+
+size_t heed__dtype_size(heed_dtype dtype)
+{
+    return (unsigned)dtype < N_DTYPES ? dtypes[dtype].size : 0;
+}
+
+bool heed__dtype_named(const char *name, heed_dtype *dtype)
+{
+    for (size_t i = 0; i < N_DTYPES; i++)
+        if (strcmp(dtypes[i].name, name) == 0) {
+            *dtype = (heed_dtype)i;
+            return true;
+        }
+    return false;
+}
+
+bool heed__stored_bytes(const heed_stored *s, size_t *bytes)
+{
+    int64_t n = (int64_t)heed__dtype_size(s->dtype);
+    if (n == 0 || s->rank < 0 || s->rank > HEED_STORED_MAX_RANK)
+        return false;
+    for (int i = 0; i < s->rank; i++)
+        if (!heed__multiply(n, s->dim[i], &n))
+            return false;
+    *bytes = (size_t)n;
+    return true;
+}
+
+const char *heed__shown(const char *name, char text[HEED_SHOWN])
+{
+    size_t n = strlen(name), room = HEED_SHOWN - sizeof "...";
+    bool cut = n > room;
+    if (cut) /* not in the middle of a UTF-8 sequence */
+        for (n = room; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;)
+            n--;
+    for (size_t i = 0; i < n; i++)
+        text[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7F ? '?' : name[i];
+    strcpy(text + n, cut ? "..." : "");
+    return text;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* 1 sign, 8 exponent, 7 mantissa: the upper half of a float. */
+static float from_bf16(uint16_t h)
+{
+    return from_bits((uint32_t)h << 16);
+}
+
+/* 1 sign, 5 exponent (bias 15), 10 mantissa.  Every half is a float exactly. */
+static float from_f16(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3FF;
+    if (exponent == 0) { /* zero and subnormal: mantissa * 2^-24 */
+        float x = (float)mantissa * 0x1p-24F;
+        return sign ? -x : x;
+    }
+    /* 31 is infinity or NaN, 255 in a float; otherwise the bias changes from 15 to 127. */
+    return from_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13);
+}
+
+#define CONVERT(type, expression)                                                                  \
+    for (int64_t i = 0; i < count; i++) {                                                          \
+        type x;                                                                                    \
+        memcpy(&x, from + i * (int64_t)sizeof x, sizeof x);                                        \
+        out[i] = (heed_real)(expression);                                                          \
+    }                                                                                              \
+    break
+
+heed_status heed_stored_read(const heed_stored *s, heed_real *out, int64_t begin, int64_t count,
+                             heed_error *err)
+{
+    if (!s || heed__dtype_size(s->dtype) == 0 || (!out && count > 0))
+        return heed__fail(err, HEED_ARGUMENT, "stored read: nothing to read from or into");
+    int64_t size = (int64_t)heed__dtype_size(s->dtype), n = (int64_t)s->bytes / size;
+    if (begin < 0 || count < 0 || begin > n || count > n - begin) {
+        char shown[HEED_SHOWN];
+        return heed__fail(err, HEED_ARGUMENT,
+                          "stored read: %lld elements from %lld on, tensor '%s' has %lld",
+                          (long long)count, (long long)begin,
+                          heed__shown(s->name ? s->name : "", shown), (long long)n);
+    }
+    if (count == 0)
+        return HEED_OK;
+    const unsigned char *from = (const unsigned char *)s->data + begin * size;
+    switch (s->dtype) {
+    case HEED_F32:
+        CONVERT(float, x);
+    case HEED_F64:
+        CONVERT(double, x);
+    case HEED_F16:
+        CONVERT(uint16_t, from_f16(x));
+    case HEED_BF16:
+        CONVERT(uint16_t, from_bf16(x));
+    case HEED_I64:
+        CONVERT(int64_t, x);
+    case HEED_I32:
+        CONVERT(int32_t, x);
+    case HEED_I8:
+        CONVERT(int8_t, x);
+    case HEED_U8:
+        CONVERT(uint8_t, x);
+    }
+    return HEED_OK;
+}

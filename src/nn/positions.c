@@ -1,0 +1,17 @@
+/* positions.c: the sinusoids of section 3.5, PE(pos,2i) = sin(pos / 10000^(2i/D)) and PE(pos,2i+1)
+ * the cosine.  Halves: all sines, then all cosines.  An odd D has one sine more than cosines. */
+#include <heed/nn.h>
+#include <math.h>
+
+void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layout)
+{
+    bool halves = layout == HEED_POSITIONS_SINUSOID_HALVES;
+    int64_t sines = (d + 1) / 2;
+    for (int64_t pos = 0; pos < count; pos++)
+        for (int64_t c = 0; c < d; c++) {
+            int64_t i = halves ? c % sines : c / 2;
+            bool sine = halves ? c < sines : c % 2 == 0;
+            double angle = (double)pos * pow(10000, -2.0 * (double)i / (double)d);
+            out[pos * d + c] = (heed_real)(sine ? sin(angle) : cos(angle));
+        }
+}
