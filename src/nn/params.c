@@ -200,11 +200,12 @@ static heed_tensor *declare(heed_scope scope, const char *name, heed_shape shape
         heed__fail(&p->error, HEED_ARGUMENT, "parameter '%s' declared twice", full);
     } else if (!heed__shape_count(shape, &count) || count < 1 ||
                count > INT64_MAX / (int64_t)sizeof(real) - LINE) {
-        heed__fail(&p->error, HEED_SHAPE, "parameter '%s' is %s, expected sizes of at least 1",
-                   full, heed__dims_text(shape, text));
-    } else if (!e.fill && !heed__init_fits(e.init, shape)) {
-        heed__fail(&p->error, HEED_SHAPE, "parameter '%s' is %s, its start needs (in,out)", full,
+        heed__fail(&p->error, HEED_SHAPE_ERROR,
+                   "parameter '%s' is %s, expected sizes of at least 1", full,
                    heed__dims_text(shape, text));
+    } else if (!e.fill && !heed__init_fits(e.init, shape)) {
+        heed__fail(&p->error, HEED_SHAPE_ERROR, "parameter '%s' is %s, its start needs (in,out)",
+                   full, heed__dims_text(shape, text));
     } else {
         heed_tensor *x = heed_arena_allocate(p->arena, sizeof *x);
         struct entry *place = x ? add_entry(p) : NULL;
