@@ -4,11 +4,22 @@
 #include "kernel/kernels.h"
 #include "kernel/vecmath.h"
 
+#include <float.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include <cmocka.h>
+
+#ifdef HEED_DOUBLE
+#define DIGITS DBL_MANT_DIG
+#define LOWEST_EXPONENT DBL_MIN_EXP
+#define SMALLEST_NORMAL DBL_MIN
+#else
+#define DIGITS FLT_MANT_DIG
+#define LOWEST_EXPONENT FLT_MIN_EXP
+#define SMALLEST_NORMAL FLT_MIN
+#endif
 
 static long double sigmoidl(long double x)
 {
@@ -19,14 +30,9 @@ static long double sigmoidl(long double x)
  */
 static long double ulp_of(long double x)
 {
-#ifdef HEED_DOUBLE
-    enum { digits = 53, lowest = -1021 };
-#else
-    enum { digits = 24, lowest = -125 };
-#endif
     int e;
     frexpl(x, &e);
-    return ldexpl(1, (e < lowest ? lowest : e) - digits);
+    return ldexpl(1, (e < LOWEST_EXPONENT ? LOWEST_EXPONENT : e) - DIGITS);
 }
 
 /* Error of y, in ulp.  What would be subnormal may be 0. */
@@ -35,10 +41,8 @@ static long double error_of(real y, long double exact)
     real rounded = (real)exact;
     if (isnan(rounded) || isinf(rounded) || isinf(y))
         return (isnan(rounded) && isnan(y)) || rounded == y ? 0 : INFINITY;
-#ifndef HEED_DOUBLE
-    if (y == 0 && fabsl(exact) < 1.17549435e-38L)
+    if (y == 0 && fabsl(exact) < SMALLEST_NORMAL)
         return 0;
-#endif
     return fabsl((long double)y - exact) / ulp_of(exact);
 }
 
