@@ -1,5 +1,5 @@
 /* gemm.c: products with few rows, small sides or a short sum, where the BLAS libraries lose their
- * time in packing.  Nothing is packed here: B goes by once, in the order of memory.
+ * time in packing.  Here B is used where it stands.
  *
  * One row is a sum of eight rows of B at a time.  More rows are tiles of micro.h, the wider the
  * fewer rows they have, so that about twelve sums are always under way.  A B^T is dot products
@@ -12,19 +12,18 @@
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_GEMM(DECLARE)
 
-/* Rows of B that are added up before C is touched again.  Measured on B (512,2048): up to a tile of
- * rows 32 keeps the rows' pages and streams few; beyond, B's strip is used again and 128 is best.
- */
-#ifndef DEPTH_FEW
+/* Rows of B that are added up before C is touched again.  Measured on B (512,2048) and (2048,512):
+ * while B goes by once or twice, few rows at a time keep few pages and streams open; a strip that
+ * is copied repays more. */
 #define DEPTH_FEW 32
-#endif
-#define DEPTH_MANY 128
+#define DEPTH_COPIED 128
+/* A strip of B is copied if so many tiles use it and its rows are so far apart that they fall into
+ * few sets of the first-level cache and push each other out. */
+#define COPIED_FROM 3
+#define FAR_APART 256
+#define MAX_STRIP (4 * VBYTES / (int)sizeof(real))
 /* Rows of A that share a strip of B. */
 #define PANEL_ROWS 96
-/* Rows of B this far apart fall into few sets of the first-level cache and push each other out. */
-#define FAR_APART 256
-#define COPIED_FROM 3
-#define MAX_STRIP (4 * VBYTES / (int)sizeof(real))
 /* With a sum this short a row of C is read, increased and written as it stands in memory. */
 #define SHORT_SUM 4
 
@@ -65,16 +64,10 @@ static void one_row(real *c, const real *a, int64_t a_col, const real *b, int64_
         row_block(0, c, a, a_col, b, ldb, n, beta);
     for (; p + ROW_DEPTH <= k; p += ROW_DEPTH, beta = 1)
         row_block(ROW_DEPTH, c, a + p * a_col, a_col, b + p * ldb, ldb, n, beta);
-    if (p + 4 <= k) {
+    for (; p + 4 <= k; p += 4, beta = 1)
         row_block(4, c, a + p * a_col, a_col, b + p * ldb, ldb, n, beta);
-        p += 4;
-        beta = 1;
-    }
-    if (p + 2 <= k) {
+    for (; p + 2 <= k; p += 2, beta = 1)
         row_block(2, c, a + p * a_col, a_col, b + p * ldb, ldb, n, beta);
-        p += 2;
-        beta = 1;
-    }
     if (p < k)
         row_block(1, c, a + p * a_col, a_col, b + p * ldb, ldb, n, beta);
 }
@@ -110,7 +103,7 @@ static void tile(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_c
 static void panel(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_col, const real *b,
                   int64_t ldb, int64_t m, int64_t n, int64_t k, real beta)
 {
-    real copy[DEPTH_MANY * MAX_STRIP];
+    real copy[DEPTH_COPIED * MAX_STRIP];
     int64_t tiles = (m + MICRO_ROWS - 1) / MICRO_ROWS;
     int64_t width = strip_registers((m + tiles - 1) / tiles) * VW;
     bool copied = tiles >= COPIED_FROM && ldb >= FAR_APART;
@@ -135,7 +128,7 @@ void K(gemm_few)(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_c
             one_row(c + i * ldc, a + i * a_row, a_col, b, ldb, n, k, beta);
         return;
     }
-    int64_t depth = m <= (COPIED_FROM - 1) * MICRO_ROWS ? DEPTH_FEW : DEPTH_MANY;
+    int64_t depth = m <= (COPIED_FROM - 1) * MICRO_ROWS ? DEPTH_FEW : DEPTH_COPIED;
     for (int64_t p = 0; p < k; p += depth, beta = 1)
         for (int64_t i = 0; i < m; i += PANEL_ROWS)
             panel(c + i * ldc, ldc, a + i * a_row + p * a_col, a_row, a_col, b + p * ldb, ldb,
