@@ -13,6 +13,7 @@
 #include "kernel/elementwise.h"
 #include "kernel/gemm.h"
 #include "kernel/head.h"
+#include "kernel/linear.h"
 #include "kernel/norm.h"
 #include "kernel/optimizer.h"
 #include "kernel/probe.h"
@@ -24,6 +25,7 @@
     HEED_KERNELS_ELEMENTWISE(X)                                                                    \
     HEED_KERNELS_GEMM(X)                                                                           \
     HEED_KERNELS_HEAD(X)                                                                           \
+    HEED_KERNELS_LINEAR(X)                                                                         \
     HEED_KERNELS_NORM(X)                                                                           \
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
     HEED_KERNELS_PROBE(X)                                                                          \

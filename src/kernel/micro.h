@@ -4,9 +4,10 @@
  *                              A^T B is the same call with the two strides exchanged.
  *
  * A tile of MICRO_ROWS x MICRO_COLS stays in registers (6 x 2 of them: 12 of 16 for the sums, two
- * for B, one for A) while p runs over k; nothing is packed and nothing is read outside the
- * matrices. Each element of C is one chain of multiply-adds in the order of p, whatever the tile it
- * falls into, so a value does not depend on its position.  beta is 0 (C may hold anything) or 1. */
+ * for B, one for A) while p runs over k; nothing is packed and nothing read outside the matrices.
+ * Each element of C is one chain of multiply-adds, beta C first and then in the order of p, however
+ * C and p are cut: a value depends neither on its place nor on how many rows there are.  beta is 0
+ * (C may hold anything) or 1. */
 #ifndef HEED_KERNEL_MICRO_H
 #define HEED_KERNEL_MICRO_H
 
