@@ -141,11 +141,14 @@ static void one_linear(bench_run *r, int64_t n, int64_t in, int64_t out)
     struct linear l = {r, bench_random(r, HEED_SHAPE(n, in), 1, BENCH_ACTIVATION),
                        bench_random(r, HEED_SHAPE(in, out), 0.05, BENCH_PARAMETER),
                        bench_random(r, HEED_SHAPE(out), 1, BENCH_PARAMETER), HEED_RELU};
-    heed_tensor *y = bench_random(r, HEED_SHAPE(n, out), 1e-3, BENCH_INPUT);
+    /* What the raw products read and write besides x and w. */
+    heed_tensor *y = bench_random(r, HEED_SHAPE(n, out), 1e-3, BENCH_INPUT),
+                *gx = bench_random(r, HEED_SHAPE(n, in), 0, BENCH_INPUT),
+                *gw = bench_random(r, HEED_SHAPE(in, out), 0, BENCH_INPUT);
     if (bench_check(r, "linear", r->hold))
         return;
     heed_real *x = heed_tensor_data(l.x), *w = heed_tensor_data(l.w), *dy = heed_tensor_data(y);
-    heed_real *dx = heed_tensor_grad(l.x), *dw = heed_tensor_grad(l.w);
+    heed_real *dx = heed_tensor_data(gx), *dw = heed_tensor_data(gw);
     struct product forward = {r, {{dy, x, w, out, in, out, n, out, in, false, false, 0}}, 1, 1};
     /* dx = dy w^T, dw = x^T dy */
     struct product backward = {r,
