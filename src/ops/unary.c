@@ -207,9 +207,9 @@ static void run_clamp(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed
     out[0] = heed_clamp(t, in[0], c->r[0], c->r[1]);
 }
 
-/* Spread values lie in [0.05, 0.08] above multiples of 0.1: the limits are multiples. */
+/* Spread values lie 0.05 to 0.08 above multiples of 0.1; the limits stand in the middle between. */
 static const heed_opcase clamp_cases[] = {
-    {"both limits", {HEED_DIMS2(3, 9)}, .domain = HEED_SPREAD, .r = {-0.6, 0.8}},
+    {"both limits", {HEED_DIMS2(3, 9)}, .domain = HEED_SPREAD, .r = {-0.585, 0.815}},
     {"one number inside", {HEED_DIMS1(1)}, .domain = HEED_POSITIVE, .r = {0, 3}},
 };
 HEED_OP(clamp, "y = min(max(x, low), high)", clamp_shape, clamp_forward, clamp_backward,
