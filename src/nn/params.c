@@ -116,6 +116,7 @@ void heed__scope_fail(heed_scope scope, heed_status status, const char *format, 
 }
 
 /* "path.rest" in the arena, or NULL with the set's error. */
+HEED_PRINTF(3, 0)
 static char *join(heed_params *p, const char *path, const char *format, va_list args)
 {
     va_list again;

@@ -33,6 +33,6 @@ heed_tensor *heed__state_filled(heed_scope scope, const char *name, heed_shape s
 
 /* For builders that find a mistake of their own: the set's error, if it has none yet. */
 void heed__scope_fail(heed_scope scope, heed_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    HEED_PRINTF(3, 4);
 
 #endif

@@ -302,6 +302,7 @@ heed_status heed__want_scratch(heed_opcall *c, size_t bytes_per_thread)
     return HEED_OK;
 }
 
+HEED_PRINTF(4, 0)
 static heed_status fail_as(heed_tape *t, const heed_op *op, heed_status status, const char *format,
                            va_list args)
 {
