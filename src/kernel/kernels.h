@@ -18,6 +18,7 @@
 #include "kernel/optimizer.h"
 #include "kernel/probe.h"
 #include "kernel/recurrent.h"
+#include "kernel/reduce.h"
 #include "kernel/softmax.h"
 
 #define HEED_KERNEL_LIST(X)                                                                        \
@@ -30,6 +31,7 @@
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
     HEED_KERNELS_PROBE(X)                                                                          \
     HEED_KERNELS_RECURRENT(X)                                                                      \
+    HEED_KERNELS_REDUCE(X)                                                                         \
     HEED_KERNELS_SOFTMAX(X)
 
 typedef struct heed_kernels {
