@@ -105,7 +105,7 @@ ISA_FLAGS_avx2 := -mavx2 -mfma
 
 # ---- what there is ----
 # Sources in src/kernel that are the same for every set; all others there are compiled per set.
-KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c
+KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c src/kernel/machine.c
 KERNEL_EACH := $(filter-out $(KERNEL_ONCE),$(wildcard src/kernel/*.c))
 LIB_SRC := $(filter-out $(KERNEL_EACH),$(wildcard src/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) \
@@ -219,8 +219,9 @@ $(OUT)/src/kernel/%.$(1).o: src/kernel/%.c $(OUT)/flags
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
-# cli, labs and examples see the public headers only.
-$(OUT)/cli/%.o $(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
+# cli, labs and examples see the public headers only; cli also bench/bench.h.
+$(OUT)/cli/%.o: INTERNAL := -I.
+$(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
 INTERNAL = -Isrc -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
 $(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)

@@ -138,8 +138,9 @@ typedef struct heed_check_result {
     bool passed;
     char text[640]; /* why not */
 } heed_check_result;
-/* Runs case c of operator i; status other than HEED_OK means it could not be run at all. */
-heed_status heed_op_check(int i, int c, heed_check_result *result, heed_error *err);
+/* Runs case c of operator i with so many threads (0: all processors); status other than HEED_OK
+ * means it could not be run at all. */
+heed_status heed_op_check(int i, int c, int threads, heed_check_result *result, heed_error *err);
 
 #ifdef __cplusplus
 }

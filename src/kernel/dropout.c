@@ -41,6 +41,18 @@ void K(dropout_mask)(real *mask, const heed_rng *rng, uint64_t first, int64_t n,
     }
 }
 
+void K(masked_add)(real *y, const real *base, const real *x, const real *mask, real scale,
+                   int64_t n)
+{
+    const vreal k = vset(scale);
+    for (int64_t i = 0; i < n; i += VW) {
+        vreal v = k * vload_at(x, i, n);
+        if (mask)
+            v *= vload_at(mask, i, n);
+        vstore_at(y, base ? v + vload_at(base, i, n) : v, i, n);
+    }
+}
+
 void K(dropout_add)(real *y, const real *base, const real *x, const heed_rng *rng, uint64_t first,
                     int64_t n, double rate)
 {
@@ -48,10 +60,9 @@ void K(dropout_add)(real *y, const real *base, const real *x, const heed_rng *rn
     real mask[CHUNK];
     for (int64_t done = 0; done < n; done += CHUNK) {
         int64_t part = n - done < CHUNK ? n - done : CHUNK;
-        K(dropout_mask)(mask, rng, first + (uint64_t)done, part, rate);
-        for (int64_t i = 0; i < part; i += VW) {
-            vreal v = vload_at(mask, i, part) * vload_at(x + done, i, part);
-            vstore_at(y + done, base ? v + vload_at(base + done, i, part) : v, i, part);
-        }
+        if (rate > 0)
+            K(dropout_mask)(mask, rng, first + (uint64_t)done, part, rate);
+        K(masked_add)
+        (y + done, base ? base + done : NULL, x + done, rate > 0 ? mask : NULL, 1, part);
     }
 }

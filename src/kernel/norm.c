@@ -74,11 +74,13 @@ void K(norm_forward)(const heed__norm *n, int64_t begin, int64_t end, real *scra
 {
     const int64_t d = n->d;
     real *mask = scratch;
+    if (n->rate == 0)
+        K(dropout_mask)(mask, &n->rng, 0, d, 0);
     for (int64_t row = begin; row < end; row++) {
         const real *x = n->x + row * n->ldx, *r = n->r ? n->r + row * n->ldr : NULL;
         const bool last = row + 1 == end;
         real *y = n->y + row * d;
-        if (r)
+        if (r && n->rate > 0)
             K(dropout_mask)(mask, &n->rng, (uint64_t)(row * d), d, n->rate);
         const real *s = r ? y : x;
         real sum = r || n->centred ? row_sum(y, x, r, mask, d) : 0;
@@ -107,11 +109,13 @@ void K(norm_backward)(const heed__norm *n, int64_t begin, int64_t end, real *scr
     real *mask = scratch, *sum = scratch + d;
     real *dgain = HEED_NORM_DGAIN(scratch, d), *dbias = HEED_NORM_DBIAS(scratch, d);
     memset(dgain, 0, 2 * (size_t)d * sizeof(real));
+    if (n->rate == 0)
+        K(dropout_mask)(mask, &n->rng, 0, d, 0);
     for (int64_t row = begin; row < end; row++) {
         const real *x = n->x + row * n->ldx, *r = n->r ? n->r + row * n->ldr : NULL;
         const real *dy = n->dy + row * d;
         const bool last = row + 1 == end;
-        if (r)
+        if (r && n->rate > 0)
             K(dropout_mask)(mask, &n->rng, (uint64_t)(row * d), d, n->rate);
         const real *s = r ? sum : x;
         const vreal m = vset(n->centred ? n->mean[row] : 0), k = vset(n->rstd[row]);

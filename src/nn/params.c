@@ -414,6 +414,11 @@ int64_t heed_params_trainable(const heed_params *p)
     return n;
 }
 
+const heed_allocator *heed__params_allocator(const heed_params *p)
+{
+    return &p->allocator;
+}
+
 int heed__params_ranges(const heed_params *p)
 {
     return p->n_ranges;

@@ -20,6 +20,9 @@ typedef struct heed__param_range {
 int heed__params_ranges(const heed_params *p);
 heed__param_range heed__params_range(const heed_params *p, int i);
 
+/* The set's own, for what is allocated on its behalf. */
+const heed_allocator *heed__params_allocator(const heed_params *p);
+
 /* Writes the starting values of a (rows,cols) parameter or state. */
 typedef void heed__fill(heed_real *values, int64_t rows, int64_t cols);
 /* heed_param and heed_state for starts that no heed_init names. */

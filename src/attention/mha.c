@@ -1,0 +1,99 @@
+/* mha.c: multi-head attention, section 3.2.2 of "Attention Is All You Need".
+ *
+ *   MultiHead(Q, K, V) = concat(head_1 .. head_H) W^O
+ *   head_i = softmax(Q W_i^Q (K W_i^K)^T / sqrt(Dk)) V W_i^V
+ *
+ * x (N,D), memory (M,memory_d) -> (N,D).  The W_i^Q of all heads are the columns of one matrix, and
+ * so are the W_i^K and W_i^V: self-attention has qkv = [Q | K | V], cross-attention q and
+ * kv = [K | V]; the heads read their columns of the product in place.
+ * Refuses at build: D that H does not divide unless d_k and d_v are given; a memory_d of its own
+ * without cross.  At apply: a memory other than x without cross. */
+#include "nn/params.h"
+
+#include <heed/attention.h>
+
+static bool refused(heed_scope s, const heed_mha_options *o)
+{
+    if (o->d < 1 || o->heads < 1)
+        heed__scope_fail(s, HEED_ARGUMENT, "mha: d is %lld and heads %d, expected at least 1 each",
+                         (long long)o->d, o->heads);
+    else if (o->d_k < 0 || o->d_v < 0 || o->memory_d < 0)
+        heed__scope_fail(s, HEED_ARGUMENT,
+                         "mha: d_k, d_v, memory_d are %lld, %lld, %lld, expected none below 0",
+                         (long long)o->d_k, (long long)o->d_v, (long long)o->memory_d);
+    else if ((!o->d_k || !o->d_v) && o->d % o->heads)
+        heed__scope_fail(s, HEED_ARGUMENT,
+                         "mha: %d heads do not divide d = %lld; choose heads that do, or give d_k "
+                         "and d_v",
+                         o->heads, (long long)o->d);
+    else if (!o->cross && o->memory_d && o->memory_d != o->d)
+        heed__scope_fail(s, HEED_ARGUMENT,
+                         "mha: memory_d is %lld, expected d = %lld without cross: "
+                         "self-attention's memory is x",
+                         (long long)o->memory_d, (long long)o->d);
+    else if (!(o->dropout >= 0 && o->dropout < 1))
+        heed__scope_fail(s, HEED_ARGUMENT, "mha: dropout is %g, expected 0 <= rate < 1",
+                         o->dropout);
+    else
+        return false;
+    return true;
+}
+
+void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *options)
+{
+    *l = (heed_mha_layer){.options = *options};
+    if (refused(s, options))
+        return;
+    heed_mha_options *o = &l->options;
+    if (!o->d_k)
+        o->d_k = o->d / o->heads;
+    if (!o->d_v)
+        o->d_v = o->d / o->heads;
+    if (!o->memory_d)
+        o->memory_d = o->d;
+    const int64_t h = o->heads;
+    if (o->cross) {
+        heed_linear_build(&l->q, heed_scope_enter(s, "q"), o->d, h * o->d_k, HEED_IDENTITY,
+                          o->bias);
+        heed_linear_build(&l->kv, heed_scope_enter(s, "kv"), o->memory_d, h * (o->d_k + o->d_v),
+                          HEED_IDENTITY, o->bias);
+    } else {
+        heed_linear_build(&l->qkv, heed_scope_enter(s, "qkv"), o->d, h * (2 * o->d_k + o->d_v),
+                          HEED_IDENTITY, o->bias);
+    }
+    heed_linear_build(&l->out, heed_scope_enter(s, "out"), h * o->d_v, o->d, HEED_IDENTITY,
+                      o->bias);
+}
+
+heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
+                            heed_tensor *memory, const heed_segments *queries,
+                            const heed_segments *keys, const heed_attention_options *extra)
+{
+    const heed_mha_options *o = &l->options;
+    const int64_t k_cols = o->heads * o->d_k, v_cols = o->heads * o->d_v;
+    heed_tensor *q, *k, *v;
+    if (o->cross) {
+        heed_tensor *kv = heed_linear_apply(t, &l->kv, memory); /* (M, H*(Dk+Dv)) */
+        q = heed_linear_apply(t, &l->q, x);                     /* (N, H*Dk) */
+        k = heed_slice_cols(t, kv, 0, k_cols);
+        v = heed_slice_cols(t, kv, k_cols, k_cols + v_cols);
+    } else {
+        if (extra && extra->weights)
+            *extra->weights = NULL;
+        if (memory != x)
+            return heed_tape_fail(t, HEED_ARGUMENT,
+                                  "mha: memory is not x, expected cross = true for keys and values "
+                                  "of another sequence");
+        heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x); /* (N, H*(2*Dk+Dv)) */
+        q = heed_slice_cols(t, qkv, 0, k_cols);
+        k = heed_slice_cols(t, qkv, k_cols, 2 * k_cols);
+        v = heed_slice_cols(t, qkv, 2 * k_cols, 2 * k_cols + v_cols);
+    }
+    heed_attention_options how = {.heads = o->heads,
+                                  .causal = o->causal,
+                                  .scale = o->unscaled ? 1 : 0,
+                                  .dropout = o->dropout,
+                                  .bias = extra ? extra->bias : NULL,
+                                  .weights = extra ? extra->weights : NULL};
+    return heed_linear_apply(t, &l->out, heed_attention(t, q, k, v, queries, keys, &how));
+}
