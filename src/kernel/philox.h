@@ -12,9 +12,10 @@
 #include <immintrin.h>
 #endif
 
-#define PHILOX_AT_ONCE 8                   /* blocks */
-#define PHILOX_HALVES (8 * PHILOX_AT_ONCE) /* half-words, 16 bits each, low half of a word first   \
-                                            */
+#define PHILOX_AT_ONCE 8 /* blocks */
+#define PHILOX_HALVES                                                                              \
+    (8 * PHILOX_AT_ONCE) /* half-words, 16 bits each, low half of a word first                     \
+                          */
 
 #if defined(__AVX2__)
 #define PHILOX_LANES 4
