@@ -40,11 +40,12 @@ void K(dropout_mask)(real *mask, const heed_rng *rng, uint64_t first, int64_t n,
     long rounded = lround(rate * 65536.0);
     const uint16_t below = (uint16_t)(rounded > 65535 ? 65535 : rounded);
     const real scale = (real)(65536.0 / (65536.0 - below));
+    const philox_stream stream = philox_prepare(rng);
     uint16_t half[PHILOX_HALVES];
     uint64_t block = first / 8;
     int64_t skip = (int64_t)(first % 8);
     if (skip && n > 0) {
-        philox_halves(half, rng, block);
+        philox_halves(half, &stream, block);
         int64_t part = n < 8 - skip ? n : 8 - skip;
         make_some(mask, half + skip, part, below, scale);
         mask += part;
@@ -52,11 +53,11 @@ void K(dropout_mask)(real *mask, const heed_rng *rng, uint64_t first, int64_t n,
         block++;
     }
     for (; n >= PHILOX_HALVES; n -= PHILOX_HALVES, mask += PHILOX_HALVES, block += PHILOX_AT_ONCE) {
-        philox_halves(half, rng, block);
+        philox_halves(half, &stream, block);
         make_all(mask, half, below, scale);
     }
     if (n > 0) {
-        philox_halves(half, rng, block);
+        philox_halves(half, &stream, block);
         make_some(mask, half, n, below, scale);
     }
 }
