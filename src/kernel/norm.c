@@ -3,13 +3,11 @@
  * because the passes that stay in cache would otherwise leave the memory idle. */
 #include "kernel/norm.h"
 
-#include "kernel/dropout.h"
 #include "kernel/isa.h"
-#include "kernel/vec.h"
+#include "kernel/mask.h"
 
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_NORM(DECLARE)
-HEED_KERNELS_DROPOUT(DECLARE)
 
 #define LINE (64 / (int64_t)sizeof(real)) /* reals to a cache line */
 
@@ -20,32 +18,50 @@ VINLINE void fetch(const real *p, int64_t i, int64_t n)
             __builtin_prefetch(p + i + j);
 }
 
-/* sum of s = x + mask r (r NULL: x); with r, s is stored. */
-static real row_sum(real *s, const real *x, const real *r, const real *mask, int64_t d)
+static real row_sum(const real *x, int64_t d)
 {
     vreal sum[4] = {{0}, {0}, {0}, {0}};
     int64_t i = 0;
-    if (!r) {
-        for (; i + 4 * VW <= d; i += 4 * VW)
-            for (int u = 0; u < 4; u++)
-                sum[u] += vload(x + i + u * VW);
-        for (; i < d; i += VW)
-            sum[0] += vload_at(x, i, d);
-    } else {
-        for (; i + 4 * VW <= d; i += 4 * VW)
-            for (int u = 0; u < 4; u++) {
-                int64_t j = i + u * VW;
-                vreal v = vload(x + j) + vload(mask + j) * vload(r + j);
-                vstore(s + j, v);
-                sum[u] += v;
-            }
-        for (; i < d; i += VW) {
-            vreal v = vload_at(x, i, d) + vload_at(mask, i, d) * vload_at(r, i, d);
-            vstore_at(s, v, i, d);
-            sum[0] += v;
+    for (; i + 4 * VW <= d; i += 4 * VW)
+        for (int u = 0; u < 4; u++)
+            sum[u] += vload(x + i + u * VW);
+    for (; i < d; i += VW)
+        sum[0] += vload_at(x, i, d);
+    return vsum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+/* The row whose first element is number `first`: groups of its mask that can be made one by one
+ * while the row is read.  The others are made here, at once. */
+VINLINE int64_t mask_row(real *mask, const mask_rule *rule, double rate, uint64_t first, int64_t d)
+{
+    if (rate == 0)
+        return 0;
+    int64_t grouped = first % 8 ? 0 : d / MASK_GROUP * MASK_GROUP;
+    mask_range(mask + grouped, rule, first + (uint64_t)grouped, d - grouped);
+    return grouped;
+}
+
+/* s = x + mask r and its sum. */
+static real row_residual(real *s, const real *x, const real *r, real *mask, const mask_rule *rule,
+                         double rate, uint64_t first, int64_t d)
+{
+    const int64_t grouped = mask_row(mask, rule, rate, first, d);
+    vreal sum[2] = {{0}, {0}};
+    int64_t i = 0;
+    for (; i < grouped; i += MASK_GROUP) {
+        mask_group(mask + i, rule, (first + (uint64_t)i) / 8);
+        for (int64_t j = i; j < i + MASK_GROUP; j += VW) {
+            vreal v = vload(x + j) + vload(mask + j) * vload(r + j);
+            vstore(s + j, v);
+            sum[j / VW % 2] += v;
         }
     }
-    return vsum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (; i < d; i += VW) {
+        vreal v = vload_at(x, i, d) + vload_at(mask, i, d) * vload_at(r, i, d);
+        vstore_at(s, v, i, d);
+        sum[i / VW % 2] += v;
+    }
+    return vsum(sum[0] + sum[1]);
 }
 
 /* sum (s - mean)^2; meanwhile the lines of the next row are fetched. */
@@ -89,16 +105,19 @@ void K(norm_forward)(const heed__norm *n, int64_t begin, int64_t end, real *scra
 {
     const int64_t d = n->d;
     real *mask = scratch;
-    if (n->rate == 0)
-        K(dropout_mask)(mask, &n->rng, 0, d, 0);
+    const mask_rule rule = mask_prepare(&n->rng, n->rate);
+    if (n->r && n->rate == 0)
+        mask_range(mask, &rule, 0, d);
     for (int64_t row = begin; row < end; row++) {
         const real *x = n->x + row * n->ldx, *r = n->r ? n->r + row * n->ldr : NULL;
         const bool last = row + 1 == end;
         real *y = n->y + row * d;
-        if (r && n->rate > 0)
-            K(dropout_mask)(mask, &n->rng, (uint64_t)(row * d), d, n->rate);
         const real *s = r ? y : x;
-        real sum = r || n->centred ? row_sum(y, x, r, mask, d) : 0;
+        real sum = 0;
+        if (r)
+            sum = row_residual(y, x, r, mask, &rule, n->rate, (uint64_t)(row * d), d);
+        else if (n->centred)
+            sum = row_sum(x, d);
         real mean = n->centred ? sum / (real)d : 0;
         real squares =
             row_squares(s, mean, d, last ? NULL : x + n->ldx, last || !r ? NULL : r + n->ldr);
@@ -162,8 +181,9 @@ void K(norm_backward)(const heed__norm *n, int64_t begin, int64_t end, real *scr
     real *mask = scratch, *dgain = HEED_NORM_DGAIN(scratch, d),
          *dbias = HEED_NORM_DBIAS(scratch, d);
     memset(dgain, 0, 2 * (size_t)d * sizeof(real));
-    if (n->rate == 0)
-        K(dropout_mask)(mask, &n->rng, 0, d, 0);
+    const mask_rule rule = mask_prepare(&n->rng, n->rate);
+    if (n->r && n->rate == 0)
+        mask_range(mask, &rule, 0, d);
     for (int64_t row = begin; row < end; row++) {
         const struct row w = {.x = n->x + row * n->ldx,
                               .r = n->r ? n->r + row * n->ldr : NULL,
@@ -173,10 +193,15 @@ void K(norm_backward)(const heed__norm *n, int64_t begin, int64_t end, real *scr
                               .s = scratch + d,
                               .mean = vset(n->centred ? n->mean[row] : 0),
                               .rstd = vset(n->rstd[row])};
-        if (w.r && n->rate > 0)
-            K(dropout_mask)(mask, &n->rng, (uint64_t)(row * d), d, n->rate);
+        const uint64_t first = (uint64_t)(row * d);
+        const int64_t grouped = w.r ? mask_row(mask, &rule, n->rate, first, d) : 0;
         vreal sum_g = {0}, sum_gh = {0};
         int64_t i = 0;
+        for (; i < grouped; i += MASK_GROUP) {
+            mask_group(mask + i, &rule, (first + (uint64_t)i) / 8);
+            for (int64_t j = i; j < i + MASK_GROUP; j += VW)
+                row_sums(&w, dgain, dbias, &sum_g, &sum_gh, j, d);
+        }
         for (; i + VW <= d; i += VW)
             row_sums(&w, dgain, dbias, &sum_g, &sum_gh, i, d);
         if (i < d)
