@@ -39,9 +39,10 @@ static void measure_attention(bench_run *r, const char *shape, const int64_t *le
         tokens += lengths[i];
         pairs += (double)lengths[i] * (double)lengths[i];
     }
-    struct attention a = {r, bench_random(r, tokens, HEADS * DEPTH, 1, BENCH_ACTIVATION),
-                          bench_random(r, tokens, HEADS * DEPTH, 1, BENCH_ACTIVATION),
-                          bench_random(r, tokens, HEADS * DEPTH, 1, BENCH_ACTIVATION),
+    struct attention a = {r,
+                          bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
+                          bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
+                          bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
                           heed_segments_new(heed_tape_arena(r->hold), count, lengths)};
     if (bench_check(r, bench, r->hold) || !a.segments)
         return;
@@ -112,8 +113,8 @@ void bench_projection(bench_run *r)
     heed_tape *kept = r->work,
               *fresh = heed_tape_new(&(heed_tape_options){.threads = r->threads}, &err);
     struct projection p = {.run = r,
-                           .h = bench_random(r, TOKENS, MODEL, 1, BENCH_PARAMETER),
-                           .w = bench_random(r, WORDS, MODEL, 0.04, BENCH_PARAMETER)};
+                           .h = bench_random(r, HEED_SHAPE(TOKENS, MODEL), 1, BENCH_PARAMETER),
+                           .w = bench_random(r, HEED_SHAPE(WORDS, MODEL), 0.04, BENCH_PARAMETER)};
     for (int i = 0; i < TOKENS; i++)
         p.targets[i] = (int32_t)((int64_t)i * 7919 % WORDS);
     if (!fresh)
@@ -195,15 +196,15 @@ void bench_small(bench_run *r)
 {
     if (bench_wanted(r, "add forward+backward")) {
         struct small s = {.run = r,
-                          .x = bench_random(r, 1, 64, 1, BENCH_PARAMETER),
-                          .b = bench_random(r, 1, 64, 1, BENCH_PARAMETER)};
+                          .x = bench_random(r, HEED_SHAPE(1, 64), 1, BENCH_PARAMETER),
+                          .b = bench_random(r, HEED_SHAPE(1, 64), 1, BENCH_PARAMETER)};
         measure_small(r, "add forward+backward", "1x64", 0.5, &s, adds);
     }
     if (bench_wanted(r, "lstm step forward+backward")) {
         struct small s = {.run = r,
-                          .x = bench_random(r, 1, 4 * UNITS, 1, BENCH_PARAMETER),
-                          .u = bench_random(r, UNITS, 4 * UNITS, 0.1, BENCH_PARAMETER),
-                          .h = bench_random(r, 1, UNITS, 0, BENCH_INPUT)};
+                          .x = bench_random(r, HEED_SHAPE(1, 4 * UNITS), 1, BENCH_PARAMETER),
+                          .u = bench_random(r, HEED_SHAPE(UNITS, 4 * UNITS), 0.1, BENCH_PARAMETER),
+                          .h = bench_random(r, HEED_SHAPE(1, UNITS), 0, BENCH_INPUT)};
         measure_small(r, "lstm step forward+backward", "batch 1, 100 units", 15, &s, lstm_steps);
     }
 }

@@ -111,9 +111,9 @@ static void report(const bench_run *r, const char *bench, int64_t elements, doub
 
 static void measure_product(bench_run *r)
 {
-    heed_tensor *a = bench_random(r, EDGE, EDGE, 1, BENCH_INPUT),
-                *b = bench_random(r, EDGE, EDGE, 1, BENCH_INPUT),
-                *c = bench_random(r, EDGE, EDGE, 1, BENCH_INPUT);
+    heed_tensor *a = bench_random(r, HEED_SHAPE(EDGE, EDGE), 1, BENCH_INPUT),
+                *b = bench_random(r, HEED_SHAPE(EDGE, EDGE), 1, BENCH_INPUT),
+                *c = bench_random(r, HEED_SHAPE(EDGE, EDGE), 1, BENCH_INPUT);
     if (bench_check(r, "cblas product", r->hold))
         return;
     struct edge e = {r,

@@ -49,10 +49,10 @@ bool bench_wanted(const bench_run *r, const char *bench);
 /* Says on stderr what went wrong on a tape, once, and marks the run; true if something had. */
 bool bench_check(bench_run *r, const char *bench, const heed_tape *t);
 
-/* (rows,cols) normal numbers times scale on the holding tape.  An activation's gradient starts
+/* Normal numbers times scale on the holding tape.  An activation's gradient starts
  * fresh in every backward, a parameter's is added to; an input has none. */
 typedef enum bench_role { BENCH_INPUT, BENCH_ACTIVATION, BENCH_PARAMETER } bench_role;
-heed_tensor *bench_random(bench_run *r, int64_t rows, int64_t cols, double scale, bench_role role);
+heed_tensor *bench_random(bench_run *r, heed_shape shape, double scale, bench_role role);
 /* Seconds of the backward of the operator that made y, the newest on the working tape, and of
  * nothing else: the gradient of y is given. */
 double bench_backward(bench_run *r, heed_tensor *y);

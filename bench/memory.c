@@ -82,7 +82,7 @@ static void measure_adam(bench_run *r)
     heed_error err = {0};
     heed_params *p = heed_params_new(NULL, &err);
     if (p)
-        heed_param(heed_params_scope(p), "w", (heed_shape){2, {ROWS, COLS, 1, 1}},
+        heed_param(heed_params_scope(p), "w", HEED_SHAPE(ROWS, COLS),
                    (heed_init){HEED_INIT_CONSTANT, 0.5});
     if (!p || heed_params_finish(p, 1, &err))
         goto done;
@@ -118,16 +118,16 @@ void bench_memory(bench_run *r)
              want_backward = bench_wanted(r, rows[i].backward);
         if (!want_forward && !want_backward)
             continue;
-        struct subject s = {
-            r,
-            rows[i].kind,
-            bench_random(r, ROWS, COLS, 1, BENCH_ACTIVATION),
-            rows[i].kind == ADD_NORM ? bench_random(r, ROWS, COLS, 1, BENCH_ACTIVATION) : NULL,
-            NULL,
-            NULL};
-        heed_shape row = {1, {COLS, 1, 1, 1}};
-        s.gain = heed_reshape(r->hold, bench_random(r, 1, COLS, 1, BENCH_PARAMETER), row);
-        s.bias = heed_reshape(r->hold, bench_random(r, 1, COLS, 1, BENCH_PARAMETER), row);
+        struct subject s = {r,
+                            rows[i].kind,
+                            bench_random(r, HEED_SHAPE(ROWS, COLS), 1, BENCH_ACTIVATION),
+                            rows[i].kind == ADD_NORM
+                                ? bench_random(r, HEED_SHAPE(ROWS, COLS), 1, BENCH_ACTIVATION)
+                                : NULL,
+                            NULL,
+                            NULL};
+        s.gain = bench_random(r, HEED_SHAPE(COLS), 1, BENCH_PARAMETER);
+        s.bias = bench_random(r, HEED_SHAPE(COLS), 1, BENCH_PARAMETER);
         double best;
         if (!bench_check(r, rows[i].forward, r->hold) && want_forward) {
             bench_alternate((bench_subject *[]){forward}, (void *[]){&s}, 1, r->budget, &best);
