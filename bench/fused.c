@@ -39,17 +39,20 @@ static void measure_attention(bench_run *r, const char *shape, const int64_t *le
         tokens += lengths[i];
         pairs += (double)lengths[i] * (double)lengths[i];
     }
-    struct attention a = {r, bench_random(r, tokens, HEADS * DEPTH, 1, BENCH_ACTIVATION),
-                          bench_random(r, tokens, HEADS * DEPTH, 1, BENCH_ACTIVATION),
-                          bench_random(r, tokens, HEADS * DEPTH, 1, BENCH_ACTIVATION),
+    struct attention a = {r,
+                          bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
+                          bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
+                          bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
                           heed_segments_new(heed_tape_arena(r->hold), count, lengths)};
     if (bench_check(r, bench, r->hold) || !a.segments)
         return;
     /* Six products of T x T x Dk a head: q k^T and p v forward; dp, dq, dk, dv backward. */
-    double reference = 6 * 2 * pairs * HEADS * DEPTH / r->product, best;
-    bench_alternate((bench_subject *[]){attention_both}, (void *[]){&a}, 1, r->budget, &best);
+    double best[2];
+    bench_alternate((bench_subject *[]){attention_both, bench_product}, (void *[]){&a, r}, 2,
+                    r->budget, best);
     if (!bench_check(r, bench, r->work)) {
-        bench_line line = {bench, "",  best * 1e3, "ms", reference * 1e3, reference / best,
+        double reference = 6 * 2 * pairs * HEADS * DEPTH / BENCH_PRODUCT_FLOPS * best[1];
+        bench_line line = {bench, "",  best[0] * 1e3, "ms", reference * 1e3, reference / best[0],
                            0.5,   NULL};
         snprintf(line.shape, sizeof line.shape, "%s", shape);
         bench_report(r, &line);
@@ -112,8 +115,8 @@ void bench_projection(bench_run *r)
     heed_tape *kept = r->work,
               *fresh = heed_tape_new(&(heed_tape_options){.threads = r->threads}, &err);
     struct projection p = {.run = r,
-                           .h = bench_random(r, TOKENS, MODEL, 1, BENCH_PARAMETER),
-                           .w = bench_random(r, WORDS, MODEL, 0.04, BENCH_PARAMETER)};
+                           .h = bench_random(r, HEED_SHAPE(TOKENS, MODEL), 1, BENCH_PARAMETER),
+                           .w = bench_random(r, HEED_SHAPE(WORDS, MODEL), 0.04, BENCH_PARAMETER)};
     for (int i = 0; i < TOKENS; i++)
         p.targets[i] = (int32_t)((int64_t)i * 7919 % WORDS);
     if (!fresh)
@@ -121,12 +124,14 @@ void bench_projection(bench_run *r)
     if (!bench_check(r, bench, r->hold)) {
         r->work = fresh;
         /* Three products of N x D x V: logits, dh, dW. */
-        double reference = 3 * 2.0 * TOKENS * MODEL * WORDS / r->product, best;
-        bench_alternate((bench_subject *[]){projection_both}, (void *[]){&p}, 1, r->budget, &best);
+        double best[2];
+        bench_alternate((bench_subject *[]){projection_both, bench_product}, (void *[]){&p, r}, 2,
+                        r->budget, best);
         if (!bench_check(r, bench, r->work)) {
+            double reference = 3 * 2.0 * TOKENS * MODEL * WORDS / BENCH_PRODUCT_FLOPS * best[1];
             double held = (double)heed_tape_memory(fresh) * 1e-6;
-            bench_line time = {bench,           "2048x512x32000", best * 1e3, "ms",
-                               reference * 1e3, reference / best, 0.90,       NULL};
+            bench_line time = {bench,           "2048x512x32000",    best[0] * 1e3, "ms",
+                               reference * 1e3, reference / best[0], 0.90,          NULL};
             bench_report(r, &time);
             bench_line room = {memory, "2048x512x32000", held, "MB", 64, 64 / held, 1, NULL};
             bench_report(r, &room);
@@ -195,15 +200,15 @@ void bench_small(bench_run *r)
 {
     if (bench_wanted(r, "add forward+backward")) {
         struct small s = {.run = r,
-                          .x = bench_random(r, 1, 64, 1, BENCH_PARAMETER),
-                          .b = bench_random(r, 1, 64, 1, BENCH_PARAMETER)};
+                          .x = bench_random(r, HEED_SHAPE(1, 64), 1, BENCH_PARAMETER),
+                          .b = bench_random(r, HEED_SHAPE(1, 64), 1, BENCH_PARAMETER)};
         measure_small(r, "add forward+backward", "1x64", 0.5, &s, adds);
     }
     if (bench_wanted(r, "lstm step forward+backward")) {
         struct small s = {.run = r,
-                          .x = bench_random(r, 1, 4 * UNITS, 1, BENCH_PARAMETER),
-                          .u = bench_random(r, UNITS, 4 * UNITS, 0.1, BENCH_PARAMETER),
-                          .h = bench_random(r, 1, UNITS, 0, BENCH_INPUT)};
+                          .x = bench_random(r, HEED_SHAPE(1, 4 * UNITS), 1, BENCH_PARAMETER),
+                          .u = bench_random(r, HEED_SHAPE(UNITS, 4 * UNITS), 0.1, BENCH_PARAMETER),
+                          .h = bench_random(r, HEED_SHAPE(1, UNITS), 0, BENCH_INPUT)};
         measure_small(r, "lstm step forward+backward", "batch 1, 100 units", 15, &s, lstm_steps);
     }
 }

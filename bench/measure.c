@@ -45,20 +45,19 @@ bool bench_check(bench_run *r, const char *bench, const heed_tape *t)
     return e->status != HEED_OK;
 }
 
-heed_tensor *bench_random(bench_run *r, int64_t rows, int64_t cols, double scale, bench_role role)
+heed_tensor *bench_random(bench_run *r, heed_shape shape, double scale, bench_role role)
 {
-    heed_shape shape = {2, {rows, cols, 1, 1}};
     heed_tensor *x = role == BENCH_INPUT ? heed_input(r->hold, shape, NULL)
                                          : heed_variable(r->hold, shape, NULL);
     if (!x)
         return NULL;
     /* Normal numbers, a few thousand of them over and over: drawing millions takes longer than
      * measuring. */
-    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = (uint64_t)(rows * 31 + cols)});
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = (uint64_t)(x->rows * 31 + x->cols)});
     real some[4093];
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         some[i] = (real)(scale * heed_rng_normal(&rng, i));
-    for (int64_t i = 0; i < rows * cols; i++)
+    for (int64_t i = 0; i < x->rows * x->cols; i++)
         x->data[i] = some[i % (int64_t)(sizeof some / sizeof *some)];
     x->keeps_grad = role == BENCH_PARAMETER;
     return x;
@@ -87,7 +86,7 @@ double bench_backward(bench_run *r, heed_tensor *y)
 void bench_header(const bench_settings *s)
 {
     if (!s->json)
-        printf("%-28s %-22s %7s %10s %-8s %10s %6s %6s\n", "bench", "shape", "threads", "value",
+        printf("%-28s %-23s %7s %10s %-8s %10s %6s %6s\n", "bench", "shape", "threads", "value",
                "unit", "reference", "ratio", "target");
 }
 
@@ -107,8 +106,9 @@ static void cell(double v, int width, int decimals)
         printf(" %*s", width, "-");
 }
 
-void bench_report(const bench_run *r, const bench_line *l)
+void bench_report(bench_run *r, const bench_line *l)
 {
+    r->lines++;
     if (r->settings->json) {
         printf("{\"bench\":\"%s\",\"shape\":\"%s\",\"threads\":%d,", l->bench, l->shape,
                r->threads);
@@ -118,7 +118,7 @@ void bench_report(const bench_run *r, const bench_line *l)
         json_number("ratio", l->ratio, ",");
         json_number("target", l->target, "}\n");
     } else {
-        printf("%-28s %-22s %7d", l->bench, l->shape, r->threads);
+        printf("%-28s %-23s %7d", l->bench, l->shape, r->threads);
         cell(l->value, 10, 3);
         printf(" %-8s", l->unit);
         cell(l->reference, 10, 3);

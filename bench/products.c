@@ -62,9 +62,9 @@ void bench_few_rows(bench_run *r)
         return;
     for (int i = 0; i < 6; i++) {
         int64_t m = rows[i % 3], n = out[i / 3];
-        heed_tensor *a = bench_random(r, m, in, 1, BENCH_INPUT),
-                    *b = bench_random(r, in, n, 1, BENCH_INPUT),
-                    *c = bench_random(r, m, n, 1, BENCH_INPUT);
+        heed_tensor *a = bench_random(r, HEED_SHAPE(m, in), 1, BENCH_INPUT),
+                    *b = bench_random(r, HEED_SHAPE(in, n), 1, BENCH_INPUT),
+                    *c = bench_random(r, HEED_SHAPE(m, n), 1, BENCH_INPUT);
         if (bench_check(r, bench, r->hold))
             return;
         struct product x = {r,
@@ -138,15 +138,17 @@ static void one_linear(bench_run *r, int64_t n, int64_t in, int64_t out)
         {"linear gelu forward", "linear gelu backward", HEED_GELU, NAN},
         {"linear silu forward", "linear silu backward", HEED_SILU, NAN},
     };
-    struct linear l = {r, bench_random(r, n, in, 1, BENCH_ACTIVATION),
-                       bench_random(r, in, out, 0.05, BENCH_PARAMETER),
-                       bench_random(r, 1, out, 1, BENCH_PARAMETER), HEED_RELU};
-    heed_tensor *y = bench_random(r, n, out, 1e-3, BENCH_INPUT);
+    struct linear l = {r, bench_random(r, HEED_SHAPE(n, in), 1, BENCH_ACTIVATION),
+                       bench_random(r, HEED_SHAPE(in, out), 0.05, BENCH_PARAMETER),
+                       bench_random(r, HEED_SHAPE(out), 1, BENCH_PARAMETER), HEED_RELU};
+    /* What the raw products read and write besides x and w. */
+    heed_tensor *y = bench_random(r, HEED_SHAPE(n, out), 1e-3, BENCH_INPUT),
+                *gx = bench_random(r, HEED_SHAPE(n, in), 0, BENCH_INPUT),
+                *gw = bench_random(r, HEED_SHAPE(in, out), 0, BENCH_INPUT);
     if (bench_check(r, "linear", r->hold))
         return;
-    l.b = heed_reshape(r->hold, l.b, (heed_shape){1, {out, 1, 1, 1}});
     heed_real *x = heed_tensor_data(l.x), *w = heed_tensor_data(l.w), *dy = heed_tensor_data(y);
-    heed_real *dx = heed_tensor_grad(l.x), *dw = heed_tensor_grad(l.w);
+    heed_real *dx = heed_tensor_data(gx), *dw = heed_tensor_data(gw);
     struct product forward = {r, {{dy, x, w, out, in, out, n, out, in, false, false, 0}}, 1, 1};
     /* dx = dy w^T, dw = x^T dy */
     struct product backward = {r,

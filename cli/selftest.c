@@ -24,15 +24,16 @@ const heed_option_set selftest_options = {
 };
 
 struct tally {
-    int passed, failed;
+    int operators, passed, failed;
     double tolerance;
 };
 
 static void check_op(int i, const struct settings *s, struct tally *tally)
 {
     heed_op_info op = heed_op_describe(i);
+    tally->operators += op.cases > 0;
     for (int c = 0; c < op.cases; c++) {
-        heed_check_result result;
+        heed_check_result result = {0};
         heed_error err = {0};
         heed_status status = heed_op_check(i, c, (int)s->threads, &result, &err);
         bool passed = !status && result.passed;
@@ -58,7 +59,7 @@ int selftest_run(int argc, const char *const *argv)
         for (int i = 0; i < heed_op_count(); i++)
             check_op(i, &s, &tally);
         printf("gradients of %d operators in %s, error at most %g of the largest entry\n",
-               heed_op_count(), sizeof(heed_real) == 8 ? "double" : "float", tally.tolerance);
+               tally.operators, sizeof(heed_real) == 8 ? "double" : "float", tally.tolerance);
         printf("%d passed, %d failed\n", tally.passed, tally.failed);
         code = tally.failed || !tally.passed ? EXIT_FAILED : EXIT_DONE;
     } else {

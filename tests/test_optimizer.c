@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -347,6 +348,31 @@ static void test_kernels(void **state)
                 check_kernel(heed__kernels_at(set), kernel, sizes[c]);
 }
 
+/* Catches moments left to decay below the normal numbers, where arithmetic crawls, and NaN lost. */
+static void test_tiny_moments(void **state)
+{
+    (void)state;
+    static const int moments[] = {2, 1, 3, 1}; /* that each kernel has */
+    const heed_real least = (heed_real)(sizeof(heed_real) == 8 ? DBL_MIN : (double)FLT_MIN);
+    for (int set = 0; heed__kernels_at(set); set++)
+        for (int kernel = ADAM; kernel <= SGD; kernel++) {
+            heed_real x[ARRAYS][ROOM] = {{0}};
+            for (int a = M; a <= U; a++) {
+                x[a][0] = least;
+                x[a][1] = 4 * least;
+                x[a][2] = (heed_real)NAN;
+            }
+            run_kernel(heed__kernels_at(set), kernel, x, 9);
+            int moved = 0;
+            for (int a = M; a <= U; a++) {
+                moved += x[a][0] == 0 && x[a][1] >= 2 * least;
+                assert_true(x[a][0] == 0 || x[a][0] == least); /* or not this kernel's */
+                assert_true(isnan(x[a][2]));
+            }
+            assert_int_equal(moved, moments[kernel]);
+        }
+}
+
 /* Catches a lost tail, and squares that overflow in float. */
 static void test_sum_squares(void **state)
 {
@@ -571,14 +597,14 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),     cmocka_unit_test(test_real_zero),
-        cmocka_unit_test(test_frozen),     cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_threads),    cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_kernels),    cmocka_unit_test(test_sum_squares),
-        cmocka_unit_test(test_norm),       cmocka_unit_test(test_clip_norm),
-        cmocka_unit_test(test_clip_value), cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_ema),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_golden),       cmocka_unit_test(test_real_zero),
+        cmocka_unit_test(test_frozen),       cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_threads),      cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_sum_squares),
+        cmocka_unit_test(test_tiny_moments), cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_clip_norm),    cmocka_unit_test(test_clip_value),
+        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_ema),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
 }

@@ -248,7 +248,7 @@ static void test_halves(void **state)
     }
     assert_true(isnan(read_half("F16", 0x7C01)) && isnan(read_half("F16", 0xFFFF)));
     assert_true(isnan(read_half("BF16", 0x7F81)) && isnan(read_half("BF16", 0xFFFF)));
-    /* Every half there is: to value the slow way. */
+    /* Across all positive finite halves, the slow way. */
     for (unsigned bits = 0; bits < 0x7C00; bits += 7) {
         int exponent = (int)(bits >> 10);
         double value =

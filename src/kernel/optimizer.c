@@ -5,8 +5,22 @@
 #include "kernel/kernels.h"
 #include "kernel/vec.h"
 
+#include <float.h>
+
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_OPTIMIZER(DECLARE)
+
+/* Numbers below the normal range become zero.  The moments of a weight without gradients (an unseen
+ * word) decay into that range and stay there, where arithmetic is many times slower. */
+VINLINE vreal flush(vreal x)
+{
+#ifdef HEED_DOUBLE
+    vint tiny = vabs(x) < vset(DBL_MIN);
+#else
+    vint tiny = vabs(x) < vset(FLT_MIN);
+#endif
+    return (vreal)((vint)x & ~tiny);
+}
 
 void K(adam)(real *w, real *g, real *m, real *v, int64_t n, const heed__adam *c)
 {
@@ -15,8 +29,8 @@ void K(adam)(real *w, real *g, real *m, real *v, int64_t n, const heed__adam *c)
     const vreal scale = vset(c->scale), eps = vset(c->eps), keep = vset(c->keep);
     for (int64_t i = 0; i < n; i += VW) {
         vreal gi = vload_at(g, i, n);
-        vreal mi = beta1 * vload_at(m, i, n) + rest1 * gi;
-        vreal vi = beta2 * vload_at(v, i, n) + rest2 * gi * gi;
+        vreal mi = flush(beta1 * vload_at(m, i, n) + rest1 * gi);
+        vreal vi = flush(beta2 * vload_at(v, i, n) + rest2 * gi * gi);
         vreal wi = keep * vload_at(w, i, n) - rate * mi / (scale * vsqrt(vi) + eps);
         vstore_at(w, wi, i, n);
         vstore_at(m, mi, i, n);
@@ -31,17 +45,17 @@ void K(rmsprop)(real *w, real *g, real *v, real *m, real *u, int64_t n, const he
     const vreal eps = vset(c->eps), momentum = vset(c->momentum);
     for (int64_t i = 0; i < n; i += VW) {
         vreal gi = vload_at(g, i, n);
-        vreal vi = alpha * vload_at(v, i, n) + rest * gi * gi;
+        vreal vi = flush(alpha * vload_at(v, i, n) + rest * gi * gi);
         vreal variance = vi;
         if (m) {
-            vreal mi = alpha * vload_at(m, i, n) + rest * gi;
+            vreal mi = flush(alpha * vload_at(m, i, n) + rest * gi);
             vstore_at(m, mi, i, n);
             /* Never below zero but by rounding. */
             variance = vmax(vi - mi * mi, (vreal){0});
         }
         vreal step = gi / (vsqrt(variance) + eps);
         if (u) {
-            step += momentum * vload_at(u, i, n);
+            step = flush(step + momentum * vload_at(u, i, n));
             vstore_at(u, step, i, n);
         }
         vstore_at(w, vload_at(w, i, n) - rate * step, i, n);
@@ -55,7 +69,7 @@ void K(sgd)(real *w, real *g, real *u, int64_t n, real rate, real momentum)
     for (int64_t i = 0; i < n; i += VW) {
         vreal step = vload_at(g, i, n);
         if (u) {
-            step += momentum * vload_at(u, i, n);
+            step = flush(step + momentum * vload_at(u, i, n));
             vstore_at(u, step, i, n);
         }
         vstore_at(w, vload_at(w, i, n) - rate * step, i, n);

@@ -2,7 +2,7 @@
 #include "ops/list.h"
 #include "tensor/tape.h"
 
-#define DECLARE(name) extern const heed_op heed__op_##name __attribute__((weak));
+#define DECLARE(name) extern const heed_op heed__op_##name;
 HEED_OP_LIST(DECLARE)
 #undef DECLARE
 
