@@ -27,11 +27,14 @@ typedef heed_real real;
 
 #ifdef HEED_DOUBLE
 typedef int64_t vint_lane;
+typedef uint64_t vuint_lane;
 #else
 typedef int32_t vint_lane;
+typedef uint32_t vuint_lane;
 #endif
 typedef real vreal __attribute__((vector_size(VBYTES)));
-typedef vint_lane vint __attribute__((vector_size(VBYTES)));
+typedef vint_lane vint __attribute__((vector_size(VBYTES)));   /* what comparisons give */
+typedef vuint_lane vuint __attribute__((vector_size(VBYTES))); /* for arithmetic that wraps */
 typedef real vreal_unaligned __attribute__((vector_size(VBYTES), aligned(sizeof(real)), may_alias));
 
 #define VINLINE static inline __attribute__((always_inline, unused))

@@ -38,12 +38,12 @@ VLANES(verf, erf(x[i]))
 #define VLN2_LOW (-2.12194440e-4f)
 
 /* 2^n as the amount to add to a float's bits, and r, for |x| < 2^22. */
-VINLINE vint vreduce(vreal x, vreal *r)
+VINLINE vuint vreduce(vreal x, vreal *r)
 {
     vreal shifted = x * 1.44269504f + VROUNDER;
     vreal n = shifted - VROUNDER;
     *r = x - n * VLN2_HIGH - n * VLN2_LOW;
-    return (vint)shifted << 23;
+    return (vuint)shifted << 23;
 }
 
 /* exp(r) - 1 for |r| <= ln 2 / 2 as r + r^2 q(r); relative error 1.4e-8. */
@@ -59,10 +59,10 @@ VINLINE vreal vexpm1_small(vreal r)
 VINLINE vreal vexp(vreal x)
 {
     vreal r;
-    vint scale = vreduce(x, &r);
+    vuint scale = vreduce(x, &r);
     /* 1 + q r^2 + r in [0.7, 1.5): adding n to its exponent cannot leave the normal range between
      * the two limits, 2^-126 and the largest float. */
-    vreal y = (vreal)((vint)(1.0f + vexpm1_small(r)) + scale);
+    vreal y = (vreal)((vuint)(1.0f + vexpm1_small(r)) + scale);
     y = (vreal)((vint)y & (x >= -87.3365402f)); /* 0 below, and for -inf */
     return vselect(x <= 88.7228317f, y, x * INFINITY);
 }
@@ -71,7 +71,7 @@ VINLINE vreal vexp(vreal x)
 VINLINE vreal vexpm1(vreal x)
 {
     vreal r, bounded = vmax(vset(-20.0f), x); /* -1 from -17.4 on; NaN passes */
-    vreal power = (vreal)(vreduce(bounded, &r) + (vint)vset(1.0f));
+    vreal power = (vreal)(vreduce(bounded, &r) + (vuint)vset(1.0f));
     return power * vexpm1_small(r) + (power - 1.0f);
 }
 
@@ -79,10 +79,10 @@ VINLINE vreal vexpm1(vreal x)
 VINLINE vreal vlog(vreal x)
 {
     vint subnormal = x < 1.17549435e-38f;
-    vint bits = (vint)vselect(subnormal, x * 8388608.0f, x) - 0x3f3504f3;
-    vint whole = (bits >> 23) - (subnormal & 23);
+    vuint bits = (vuint)vselect(subnormal, x * 8388608.0f, x) - 0x3f3504f3u;
+    vint whole = ((vint)bits >> 23) - (subnormal & 23);
     vreal e = vfromint(whole);
-    vreal f = (vreal)((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+    vreal f = (vreal)((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
     vreal q = f * 8.73484462e-2f - 1.43075228e-1f;
     q = q * f + 1.49179742e-1f;
     q = q * f - 1.65705085e-1f;
