@@ -22,7 +22,8 @@
       (heed_real * c, int64_t ldc, const heed_real *a, int64_t lda, const heed_real *b,            \
        int64_t ldb, int64_t m, int64_t n, int64_t k, heed_real beta))
 
-/* C = beta C + op(A) op(B), row-major; trans_a: A is stored (K,M); trans_b: B is stored (N,K). */
+/* C = beta C + op(A) op(B), row-major; trans_a: A is stored (K,M); trans_b: B is stored (N,K).
+ * Both at once only with sizes below 2^31. */
 typedef struct heed__product {
     heed_real *c;
     const heed_real *a, *b;

@@ -10,12 +10,15 @@
 
 #include <string.h>
 
-/* Up to this many rows our kernels beat both libraries. */
+/* Where our kernels beat the libraries, or at least BLIS (measured, AVX2): up to so many rows ...
+ */
 #define FEW_ROWS 16
-/* So do they where a sum is this short: packing costs more than it brings. */
+/* ... A B and A^T B with a sum so short, or so small a product (multiply-adds), ... */
 #define SHORT_SUM 16
-/* And for products this small (multiply-adds), while all fits the second-level cache. */
-#define SMALL_PRODUCT (64 * 64 * 64)
+#define SMALL_PRODUCT (96 * 96 * 96)
+/* ... A B^T, a little weaker because its sums lie across the lanes, if so small or so narrow. */
+#define SMALL_NT (48 * 48 * 48)
+#define FEW_COLS 8
 /* Edges of the blocks: whole tiles of the libraries' kernels and whole cache lines. */
 #define GRAIN_ROWS 8
 #define GRAIN_COLS 16
@@ -38,11 +41,11 @@ static method choose(const heed__product *p)
 {
     if (p->k <= 0)
         return NOTHING;
-    bool small = p->m <= FEW_ROWS || p->k <= SHORT_SUM ||
-                 (double)p->m * (double)p->n * (double)p->k <= SMALL_PRODUCT || !heed__blas_fits(p);
-    if (small && !p->trans_b)
+    double size = (double)p->m * (double)p->n * (double)p->k;
+    bool few = p->m <= FEW_ROWS || !heed__blas_fits(p);
+    if (!p->trans_b && (few || p->k <= SHORT_SUM || size <= SMALL_PRODUCT))
         return FEW;
-    if (small && !p->trans_a)
+    if (p->trans_b && !p->trans_a && (few || p->n <= FEW_COLS || size <= SMALL_NT))
         return FEW_NT;
     return LIBRARY;
 }
