@@ -2,7 +2,7 @@
 # `make help` lists the rest.  Variants build beside each other in build/<flavour>/ and never need a
 # clean:
 #   make SAN=address,undefined   make SAN=thread   make REAL=double   make DEBUG=1   make CC=clang
-#   make BLAS=openblas           make WERROR=1
+#   make BLAS=openblas           make WERROR=1      (V=1 shows the commands)
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -50,7 +50,8 @@ DEFAULT := build/gcc
 # No -ffast-math: masks are -inf.  Contraction is what lets a*b+c be one instruction where the set
 # has it.  Nothing is hidden by the compiler: the version script hides all that tests/abi.txt does
 # not name, and -fno-semantic-interposition keeps calls inside the library direct.
-OPTIMISE := -O3
+# The sanitizers' checks make large kernels slow to optimise, and prove as much with less.
+OPTIMISE := $(if $(SAN),-O1,-O3)
 ifdef DEBUG
 OPTIMISE := -O0 -g3
 endif
@@ -87,8 +88,11 @@ BLAS_INCLUDE := $(addprefix -isystem ,$(wildcard $(SYSINC)/$(BLAS_FOLDER_$(BLAS)
 ifeq ($(BLAS_NAME_$(BLAS)),)
 $(error BLAS is '$(BLAS)', expected blis, openblas or reference)
 endif
-SYSTEM_LIBS := -lm -lpthread -ldl
-LIBS := $(BLAS_LIBS) -ljansson -lz $(SYSTEM_LIBS)
+LIBS := $(BLAS_LIBS) -ljansson -lz -lm -lpthread -ldl
+
+# One line for each thing made; V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '  %-4s %s\n' '$(1)' '$@')
 
 COMPILE = $(CC) $(HEED_CPPFLAGS) $(CPPFLAGS) $(HEED_CFLAGS) $(CFLAGS) -MMD -MP
 LINK = $(CC) $(HEED_LDFLAGS) $(LDFLAGS)
@@ -101,7 +105,7 @@ ISA_FLAGS_avx2 := -mavx2 -mfma
 
 # ---- what there is ----
 # Sources in src/kernel that are the same for every set; all others there are compiled per set.
-KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c
+KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c src/kernel/machine.c
 KERNEL_EACH := $(filter-out $(KERNEL_ONCE),$(wildcard src/kernel/*.c))
 LIB_SRC := $(filter-out $(KERNEL_EACH),$(wildcard src/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) \
@@ -110,11 +114,15 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard cli/*.c bench/*.c))
 TESTS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/test_*.c))
 FUZZERS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(OUT)/%,$(wildcard examples/*.c))
+ifeq ($(REAL),double)
+EXAMPLES :=
+endif
 PROGRAM := $(if $(wildcard cli/main.c),$(OUT)/heed)
 HEADERS := $(wildcard include/heed/*.h)
 MAN := $(wildcard man/*.1)
 SO := libheed.so.$(VERSION)
-# The double and the sanitized builds prove things; they are not linked by others.
+# The double and the sanitized builds prove things; they are not linked by others.  The examples are
+# written for the installed library, which computes in float.
 ifeq ($(REAL)$(SAN),)
 SHARED := $(OUT)/libheed.so $(OUT)/heed.pc
 endif
@@ -131,7 +139,8 @@ NOT_SAN := test_learning
 # Targets that people call make sure that what they need is installed, then start make again: the
 # first reading may have been without a compiler.
 JOBS = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
-DEPS = $(if $(findstring clang,$(CC)),clang) $(filter openblas reference,$(BLAS))
+DEPS = $(if $(findstring clang,$(CC)),clang $(if $(SAN),clang-rt)) \
+       $(filter openblas reference,$(BLAS))
 
 all: ## the library, the program and the examples (what plain `make` does)
 	@tools/deps build $(DEPS)
@@ -163,15 +172,17 @@ $(eval $(call stamp,$(OUT)/flags.link,$$(LINK) $$(LIBS) $$(VERSION) $$(LIB_OBJ) 
 $(eval $(call stamp,$(OUT)/flags.pc,$$(PREFIX) $$(LIBDIR) $$(VERSION) $$(LIBS) $$(OPENMP)))
 
 $(OUT)/libheed.a: $(LIB_OBJ) $(OUT)/flags.link
+	$(call say,ar)
 	@rm -f $@
-	$(AR) rcs $@ $(LIB_OBJ)
+	$(Q)$(AR) rcs $@ $(LIB_OBJ)
 
 $(OUT)/libheed.map: tests/abi.txt tools/make-version-script
 	@mkdir -p $(@D)
-	tools/make-version-script HEED_$(SOVERSION) tests/abi.txt >$@
+	$(Q)tools/make-version-script HEED_$(SOVERSION) tests/abi.txt >$@
 
 $(OUT)/$(SO): $(LIB_OBJ) $(OUT)/libheed.map $(OUT)/flags.link
-	$(LINK) -shared -Wl,-soname,libheed.so.$(SOVERSION) -Wl,--version-script,$(OUT)/libheed.map \
+	$(call say,link)
+	$(Q)$(LINK) -shared -Wl,-soname,libheed.so.$(SOVERSION) -Wl,--version-script,$(OUT)/libheed.map \
 	    -o $@ $(LIB_OBJ) $(LIBS)
 
 $(OUT)/libheed.so: $(OUT)/$(SO)
@@ -179,35 +190,43 @@ $(OUT)/libheed.so: $(OUT)/$(SO)
 	@ln -sf libheed.so.$(SOVERSION) $@
 
 FILL_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-              -e 's|@PRIVATE@|$(BLAS_LIBS) $(OPENMP) $(SYSTEM_LIBS)|' heed.pc.in
+              -e 's|@PRIVATE@|$(LIBS) $(OPENMP)|' heed.pc.in
 $(OUT)/heed.pc: heed.pc.in $(OUT)/flags.pc
-	$(FILL_PC) >$@
+	$(call say,make)
+	$(Q)$(FILL_PC) >$@
 
 $(OUT)/heed: $(CLI_OBJ) $(OUT)/libheed.a $(OUT)/flags.link
-	$(LINK) -o $@ $(CLI_OBJ) $(OUT)/libheed.a $(LIBS)
+	$(call say,link)
+	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(OUT)/libheed.a $(LIBS)
 
 $(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/libheed.a
-	$(LINK) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,link)
+	$(Q)$(LINK) -o $@ $^ -lcmocka $(LIBS)
 
 $(OUT)/tests/fuzz/fuzz_%: $(OUT)/tests/fuzz/fuzz_%.o $(OUT)/libheed.a
-	$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(call say,link)
+	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 $(OUT)/examples/%: $(OUT)/examples/%.o $(OUT)/libheed.a
-	$(LINK) -o $@ $^ $(LIBS)
+	$(call say,link)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
 
 define isa_rule
 $(OUT)/src/kernel/%.$(1).o: src/kernel/%.c $(OUT)/flags
 	@mkdir -p $$(@D)
-	$(COMPILE) -Isrc $(ISA_FLAGS_$(1)) -DHEED_ISA=$(1) -c -o $$@ $$<
+	$$(call say,cc)
+	$(Q)$(COMPILE) -Isrc $(ISA_FLAGS_$(1)) -DHEED_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
-# cli, labs and examples see the public headers only.
-$(OUT)/cli/%.o $(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
+# cli, labs and examples see the public headers only; cli also bench/bench.h.
+$(OUT)/cli/%.o: INTERNAL := -I.
+$(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
 INTERNAL = -Isrc -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
 $(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
-	$(COMPILE) $(INTERNAL) -c -o $@ $<
+	$(call say,cc)
+	$(Q)$(COMPILE) $(INTERNAL) -c -o $@ $<
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 .SECONDARY:
@@ -235,7 +254,7 @@ test: ## everything that must hold: default build, double, sanitized, installed;
 VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
             --suppressions=tools/valgrind.supp
 check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind, threads, fuzzing
-	@tools/deps build test clang openblas reference long
+	@tools/deps build test clang clang-rt openblas reference valgrind
 	@$(MAKE) $(JOBS) -s tests
 	@$(MAKE) $(JOBS) -s BLAS=openblas tests
 	@$(MAKE) $(JOBS) -s CC=clang tests

@@ -18,7 +18,7 @@ static void every_case_of_every_operator(void **state)
         for (int c = 0; c < info.cases; c++, ran++) {
             heed_check_result result;
             heed_error err = {0};
-            heed_status status = heed_op_check(i, c, &result, &err);
+            heed_status status = heed_op_check(i, c, 0, &result, &err);
             if (status || !result.passed) {
                 print_message("%s, %s: %s\n", info.name, result.what,
                               status ? err.text : result.text);

@@ -29,6 +29,13 @@ typedef float heed_real;
 
 /* ---- errors ---- */
 
+/* A function that formats like printf, so that the compiler can check its arguments. */
+#if defined(__GNUC__)
+#define HEED_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define HEED_PRINTF(text, first)
+#endif
+
 #define HEED_STATUS_LIST(X)                                                                        \
     X(OK, "ok")                                                                                    \
     X(ARGUMENT, "wrong argument")                                                                  \

@@ -50,7 +50,7 @@ typedef struct heed_scope {
 } heed_scope;
 heed_scope heed_params_scope(heed_params *p);
 /* format makes the next part: heed_scope_enter(s, "layer.%d", i). */
-heed_scope heed_scope_enter(heed_scope scope, const char *format, ...);
+heed_scope heed_scope_enter(heed_scope scope, const char *format, ...) HEED_PRINTF(2, 3);
 /* Declares "path.name".  The tensor's data is there after heed_params_finish.  NULL after an error.
  */
 heed_tensor *heed_param(heed_scope scope, const char *name, heed_shape shape, heed_init init);

@@ -91,7 +91,8 @@ void heed_tape_reset(heed_tape *t);
 const heed_error *heed_tape_error(const heed_tape *t);
 /* For models and layers that find a mistake of their own: sets the error if there is none yet;
  * returns NULL. */
-heed_tensor *heed_tape_fail(heed_tape *t, heed_status status, const char *format, ...);
+heed_tensor *heed_tape_fail(heed_tape *t, heed_status status, const char *format, ...)
+    HEED_PRINTF(3, 4);
 /* Which random numbers the next operators draw.  Call after reset, once per step. */
 void heed_tape_step(heed_tape *t, uint64_t step, uint32_t micro_batch, uint32_t rank);
 /* Recording (on at the start) stores what backward needs; training (on at the start) is what
@@ -137,8 +138,9 @@ typedef struct heed_check_result {
     bool passed;
     char text[640]; /* why not */
 } heed_check_result;
-/* Runs case c of operator i; status other than HEED_OK means it could not be run at all. */
-heed_status heed_op_check(int i, int c, heed_check_result *result, heed_error *err);
+/* Runs case c of operator i with so many threads (0: all processors); status other than HEED_OK
+ * means it could not be run at all. */
+heed_status heed_op_check(int i, int c, int threads, heed_check_result *result, heed_error *err);
 
 #ifdef __cplusplus
 }

@@ -5,12 +5,6 @@
 #include <heed/base.h>
 #include <stdarg.h>
 
-#if defined(__GNUC__)
-#define HEED_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define HEED_PRINTF(text, first)
-#endif
-
 /* Returns status, so that a caller can `return heed__fail(...)`.  err may be NULL. */
 heed_status heed__fail(heed_error *err, heed_status status, const char *format, ...)
     HEED_PRINTF(3, 4);

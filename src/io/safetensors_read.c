@@ -1,7 +1,7 @@
 /* safetensors_read.c: opening a file of tensors.
  *
- *     8 bytes little endian: n | n bytes JSON {"name": {"dtype","shape","data_offsets"}, ...} |
- * data
+ *     8 bytes, little endian: n | n bytes of JSON | data
+ *     {"name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, ...}
  *
  * The file is not trusted: every number is checked before it is used, and the tensors must cover
  * the data exactly once.  Cost: O(n log n) in the number of tensors; the data itself is not read.

@@ -59,7 +59,7 @@ const char *heed__shown(const char *name, char text[HEED_SHOWN])
             n--;
     for (size_t i = 0; i < n; i++)
         text[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7F ? '?' : name[i];
-    strcpy(text + n, cut ? "..." : "");
+    memcpy(text + n, cut ? "..." : "", cut ? sizeof "..." : 1);
     return text;
 }
 

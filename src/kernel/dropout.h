@@ -6,7 +6,8 @@
  * for in and on every instruction set.
  *
  *   dropout_mask  mask[i] = 0 or 1/(1-p) for element first+i
- *   dropout_add   y[i] = base[i] + mask[i] x[i]; base NULL: zero; base may be y */
+ *   masked_add    y[i] = base[i] + scale mask[i] x[i]; base NULL: zero, base may be y; mask NULL:
+ * one dropout_add   y[i] = base[i] + x[i] times the mask of element first+i */
 #ifndef HEED_KERNEL_DROPOUT_H
 #define HEED_KERNEL_DROPOUT_H
 
@@ -15,6 +16,9 @@
 #define HEED_KERNELS_DROPOUT(X)                                                                    \
     X(void, dropout_mask,                                                                          \
       (heed_real * mask, const heed_rng *rng, uint64_t first, int64_t n, double rate))             \
+    X(void, masked_add,                                                                            \
+      (heed_real * y, const heed_real *base, const heed_real *x, const heed_real *mask,            \
+       heed_real scale, int64_t n))                                                                \
     X(void, dropout_add,                                                                           \
       (heed_real * y, const heed_real *base, const heed_real *x, const heed_rng *rng,              \
        uint64_t first, int64_t n, double rate))

@@ -4,9 +4,11 @@
  * and small sizes where the libraries are weak, our own kernels.  The kernels below are serial and
  * need no packing.
  *
- *   gemm_few     C (M,N) = beta C + A B    B (K,N) row-major; A element (i,k) at a[i*a_row +
- * k*a_col] gemm_few_nt  C (M,N) = beta C + A B^T  A (M,K), B (N,K) row-major: dot products along
- * rows beta is 0 (C may hold anything, NaN too) or 1. */
+ *   gemm_few     C (M,N) = beta C + A B     B (K,N) row-major; A's (i,p) at a[i*a_row + p*a_col]
+ *   gemm_few_nt  C (M,N) = beta C + A B^T   A (M,K), B (N,K) row-major
+ *
+ * beta is 0 (C may hold anything, NaN too) or 1.  In both kernels a row of C comes out the same
+ * whatever other rows there are. */
 #ifndef HEED_KERNEL_GEMM_H
 #define HEED_KERNEL_GEMM_H
 
@@ -20,7 +22,8 @@
       (heed_real * c, int64_t ldc, const heed_real *a, int64_t lda, const heed_real *b,            \
        int64_t ldb, int64_t m, int64_t n, int64_t k, heed_real beta))
 
-/* C = beta C + op(A) op(B), row-major; trans_a: A is stored (K,M); trans_b: B is stored (N,K). */
+/* C = beta C + op(A) op(B), row-major; trans_a: A is stored (K,M); trans_b: B is stored (N,K).
+ * Both at once only with sizes below 2^31. */
 typedef struct heed__product {
     heed_real *c;
     const heed_real *a, *b;

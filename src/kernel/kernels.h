@@ -13,10 +13,12 @@
 #include "kernel/elementwise.h"
 #include "kernel/gemm.h"
 #include "kernel/head.h"
+#include "kernel/linear.h"
 #include "kernel/norm.h"
 #include "kernel/optimizer.h"
 #include "kernel/probe.h"
 #include "kernel/recurrent.h"
+#include "kernel/reduce.h"
 #include "kernel/softmax.h"
 
 #define HEED_KERNEL_LIST(X)                                                                        \
@@ -24,10 +26,12 @@
     HEED_KERNELS_ELEMENTWISE(X)                                                                    \
     HEED_KERNELS_GEMM(X)                                                                           \
     HEED_KERNELS_HEAD(X)                                                                           \
+    HEED_KERNELS_LINEAR(X)                                                                         \
     HEED_KERNELS_NORM(X)                                                                           \
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
     HEED_KERNELS_PROBE(X)                                                                          \
     HEED_KERNELS_RECURRENT(X)                                                                      \
+    HEED_KERNELS_REDUCE(X)                                                                         \
     HEED_KERNELS_SOFTMAX(X)
 
 typedef struct heed_kernels {

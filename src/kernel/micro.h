@@ -4,9 +4,10 @@
  *                              A^T B is the same call with the two strides exchanged.
  *
  * A tile of MICRO_ROWS x MICRO_COLS stays in registers (6 x 2 of them: 12 of 16 for the sums, two
- * for B, one for A) while p runs over k; nothing is packed and nothing is read outside the
- * matrices. Each element of C is one chain of multiply-adds in the order of p, whatever the tile it
- * falls into, so a value does not depend on its position.  beta is 0 (C may hold anything) or 1. */
+ * for B, one for A) while p runs over k; nothing is packed and nothing read outside the matrices.
+ * Each element of C is one chain of multiply-adds, beta C first and then in the order of p, however
+ * C and p are cut: a value depends neither on its place nor on how many rows there are.  beta is 0
+ * (C may hold anything) or 1. */
 #ifndef HEED_KERNEL_MICRO_H
 #define HEED_KERNEL_MICRO_H
 
@@ -27,8 +28,12 @@ VINLINE void micro_body(int rows, int registers, bool whole, real *restrict c, i
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
-        for (int r = 0; r < registers; r++)
-            sum[i][r] = (vreal){0};
+        for (int r = 0; r < registers; r++) {
+            const real *from = c + i * ldc + r * VW;
+            sum[i][r] = beta == 0          ? (vreal){0}
+                        : r < end || whole ? vload(from)
+                                           : vload_first(from, last);
+        }
     for (int64_t p = 0; p < k; p++) {
         vreal row[8];
 #pragma GCC unroll 8
@@ -50,9 +55,9 @@ VINLINE void micro_body(int rows, int registers, bool whole, real *restrict c, i
         for (int r = 0; r < registers; r++) {
             real *to = c + i * ldc + r * VW;
             if (r < end || whole)
-                vstore(to, beta == 0 ? sum[i][r] : sum[i][r] + vload(to));
+                vstore(to, sum[i][r]);
             else
-                vstore_first(to, beta == 0 ? sum[i][r] : sum[i][r] + vload_first(to, last), last);
+                vstore_first(to, sum[i][r], last);
         }
 }
 

@@ -116,6 +116,7 @@ void heed__scope_fail(heed_scope scope, heed_status status, const char *format, 
 }
 
 /* "path.rest" in the arena, or NULL with the set's error. */
+HEED_PRINTF(3, 0)
 static char *join(heed_params *p, const char *path, const char *format, va_list args)
 {
     va_list again;
@@ -411,6 +412,11 @@ int64_t heed_params_trainable(const heed_params *p)
         if (!p->entries[i].is_state)
             n += p->entries[i].tensor->rows * p->entries[i].tensor->cols;
     return n;
+}
+
+const heed_allocator *heed__params_allocator(const heed_params *p)
+{
+    return &p->allocator;
 }
 
 int heed__params_ranges(const heed_params *p)

@@ -20,6 +20,9 @@ typedef struct heed__param_range {
 int heed__params_ranges(const heed_params *p);
 heed__param_range heed__params_range(const heed_params *p, int i);
 
+/* The set's own, for what is allocated on its behalf. */
+const heed_allocator *heed__params_allocator(const heed_params *p);
+
 /* Writes the starting values of a (rows,cols) parameter or state. */
 typedef void heed__fill(heed_real *values, int64_t rows, int64_t cols);
 /* heed_param and heed_state for starts that no heed_init names. */
@@ -30,6 +33,6 @@ heed_tensor *heed__state_filled(heed_scope scope, const char *name, heed_shape s
 
 /* For builders that find a mistake of their own: the set's error, if it has none yet. */
 void heed__scope_fail(heed_scope scope, heed_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    HEED_PRINTF(3, 4);
 
 #endif

@@ -56,6 +56,7 @@
     X(reshape)                                                                                     \
     X(transpose_last)                                                                              \
     X(stack)                                                                                       \
+    X(unstack)                                                                                     \
     X(segment_shift)                                                                               \
     X(segment_reverse)                                                                             \
     X(stop_gradient)                                                                               \

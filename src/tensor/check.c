@@ -345,14 +345,14 @@ static bool check_aliases(struct check *k)
     return true;
 }
 
-heed_status heed__check_case(const heed_op *op, const heed_opcase *c, heed_check_result *result,
-                             heed_error *err)
+heed_status heed__check_case(const heed_op *op, const heed_opcase *c, int threads,
+                             heed_check_result *result, heed_error *err)
 {
     *result = (heed_check_result){.name = op->name, .what = c->what, .tolerance = TOLERANCE};
     struct check k = {.op = op, .c = c, .result = result, .alias = -1};
     heed_status status = HEED_OK;
     k.arena = heed_arena_new(NULL, err);
-    k.tape = heed_tape_new(&(heed_tape_options){.seed = 3}, err);
+    k.tape = heed_tape_new(&(heed_tape_options){.threads = threads, .seed = 3}, err);
     if (!k.arena || !k.tape) {
         status = HEED_MEMORY;
         goto done;

@@ -201,13 +201,23 @@ heed_tensor *heed__view(heed_tape *t, heed_tensor *x, heed_shape shape, int64_t 
 
 /* ---- calls ---- */
 
+/* A parameter has none until its set is finished. */
+static bool has_values(heed_tape *t, const heed_op *op, const heed_tensor *x)
+{
+    if (!x->data)
+        heed__fail(&t->error, HEED_STATE,
+                   "%s: '%s' has no values yet: call heed_params_finish first", op->name,
+                   x->name ? x->name : "an input");
+    return x->data != NULL;
+}
+
 bool heed__usable(heed_tape *t, const heed_op *op, const heed_tensor *x)
 {
     if (!t || t->error.status)
         return false;
     if (!x)
         heed__fail(&t->error, HEED_ARGUMENT, "%s: an input is NULL", op->name);
-    return x != NULL;
+    return x && has_values(t, op, x);
 }
 
 heed_opcall *heed__apply(heed_tape *t, const heed_op *op, heed_tensor *const *in, int n_in,
@@ -217,6 +227,8 @@ heed_opcall *heed__apply(heed_tape *t, const heed_op *op, heed_tensor *const *in
         return NULL;
     bool wanted = false;
     for (int i = 0; i < n_in; i++) {
+        if (in[i] && !has_values(t, op, in[i]))
+            return NULL;
         if (in[i])
             wanted |= in[i]->needs_grad;
         else if (i >= 32 || !(optional >> i & 1)) {
@@ -302,6 +314,7 @@ heed_status heed__want_scratch(heed_opcall *c, size_t bytes_per_thread)
     return HEED_OK;
 }
 
+HEED_PRINTF(4, 0)
 static heed_status fail_as(heed_tape *t, const heed_op *op, heed_status status, const char *format,
                            va_list args)
 {

@@ -56,7 +56,7 @@ void heed__profile_report(heed_tape *t);
 double heed__seconds(void);
 
 /* check.c: one gradient case, all its variations. */
-heed_status heed__check_case(const heed_op *op, const heed_opcase *c, heed_check_result *result,
-                             heed_error *err);
+heed_status heed__check_case(const heed_op *op, const heed_opcase *c, int threads,
+                             heed_check_result *result, heed_error *err);
 
 #endif

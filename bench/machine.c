@@ -1,0 +1,157 @@
+/* machine.c: what this machine gives at best: multiply-adds, triad, reading, and a 512^3 product by
+ * CBLAS.  Everything else is measured against the last three.
+ *
+ * Bytes are counted as a program sees them: the triad reads two numbers and writes one.  That a
+ * write first fetches its cache line is the same for it and for what is compared with it. */
+#include "measure.h"
+#include "reference.h"
+
+#include "base/parallel.h"
+#include "kernel/kernels.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define ROUNDS (1 << 20)
+#define ELEMENTS BENCH_TRIAD_ELEMENTS
+
+struct probe {
+    const bench_run *run;
+    double got[HEED_MAX_THREADS]; /* operations, or a sum: what keeps the work from being dropped */
+};
+
+static void fma_part(void *context, int64_t begin, int64_t end, int thread)
+{
+    struct probe *p = context;
+    heed_real sink[3] = {(heed_real)0.9999, (heed_real)0.0001, 0};
+    (void)begin;
+    (void)end;
+    p->got[thread] = heed__kernels()->probe_fma(sink, ROUNDS);
+}
+
+static double fma_all(void *context)
+{
+    struct probe *p = context;
+    double start = bench_seconds();
+    heed__parallel(p->run->threads, p->run->threads, 1, 1 << 30, fma_part, p);
+    return bench_seconds() - start;
+}
+
+static void triad_part(void *context, int64_t begin, int64_t end, int thread)
+{
+    heed_real *const *x = ((const bench_run *)context)->triad;
+    (void)thread;
+    heed__kernels()->probe_triad(x[0] + begin, x[1] + begin, x[2] + begin, (heed_real)0.5,
+                                 end - begin);
+}
+
+double bench_triad(void *run)
+{
+    double start = bench_seconds();
+    heed__parallel(((const bench_run *)run)->threads, ELEMENTS, 1024, 1, triad_part, run);
+    return bench_seconds() - start;
+}
+
+static void read_part(void *context, int64_t begin, int64_t end, int thread)
+{
+    struct probe *p = context;
+    p->got[thread] = (double)heed__kernels()->probe_read(p->run->triad[0] + begin, end - begin);
+}
+
+static double read_all(void *context)
+{
+    struct probe *p = context;
+    double start = bench_seconds();
+    heed__parallel(p->run->threads, ELEMENTS, 1024, 1, read_part, p);
+    return bench_seconds() - start;
+}
+
+static double product_by(const bench_run *r, void (*call)(const heed__product *, int))
+{
+    heed__product p = {.c = r->product[0],
+                       .a = r->product[1],
+                       .b = r->product[2],
+                       .ldc = BENCH_EDGE,
+                       .lda = BENCH_EDGE,
+                       .ldb = BENCH_EDGE,
+                       .m = BENCH_EDGE,
+                       .n = BENCH_EDGE,
+                       .k = BENCH_EDGE};
+    double start = bench_seconds();
+    call(&p, r->threads);
+    return bench_seconds() - start;
+}
+
+static double product_own(void *run)
+{
+    return product_by(run, bench_cblas_own);
+}
+
+static double product_parts(void *run)
+{
+    return product_by(run, bench_cblas_parts);
+}
+
+double bench_product(void *run)
+{
+    return ((const bench_run *)run)->own_threads ? product_own(run) : product_parts(run);
+}
+
+static bool prepare(bench_run *r)
+{
+    const struct {
+        heed_real **array;
+        int64_t count;
+    } rows[] = {{r->triad, ELEMENTS}, {r->product, BENCH_EDGE * BENCH_EDGE}};
+    for (int i = 0; i < 6; i++) {
+        int64_t n = rows[i / 3].count;
+        heed_real *x = heed_arena_allocate(heed_tape_arena(r->yard), (size_t)n * sizeof *x);
+        if (!x) {
+            heed_tape_fail(r->yard, HEED_MEMORY, "out of memory for arrays of %lld numbers",
+                           (long long)n);
+            return !bench_check(r, "triad", r->yard);
+        }
+        for (int64_t j = 0; j < n; j++)
+            x[j] = (heed_real)(1.0 / (double)(1 + j % 7));
+        rows[i / 3].array[i % 3] = x;
+    }
+    return true;
+}
+
+static void report(bench_run *r, const char *bench, const char *shape, double value,
+                   const char *unit, double reference, const char *note)
+{
+    bench_line line = {.bench = bench,
+                       .value = value * 1e-9,
+                       .unit = unit,
+                       .reference = reference * 1e-9,
+                       .ratio = value / reference,
+                       .target = NAN,
+                       .note = note};
+    snprintf(line.shape, sizeof line.shape, "%s", shape);
+    if (bench_wanted(r, bench))
+        bench_report(r, &line);
+}
+
+void bench_machine(bench_run *r)
+{
+    if (!prepare(r))
+        return;
+    struct probe p = {.run = r};
+    double best[5], fma = 0;
+    bench_alternate((bench_subject *[]){fma_all, product_own, product_parts}, (void *[]){&p, r, r},
+                    3, 2 * r->budget, best);
+    for (int i = 0; i < r->threads; i++)
+        fma += p.got[i] / best[0];
+    bench_alternate((bench_subject *[]){bench_triad, read_all}, (void *[]){r, &p}, 2, 2 * r->budget,
+                    best + 3);
+    r->own_threads = best[1] < best[2];
+    report(r, "multiply-add peak", "in registers", fma, "GFLOP/s", NAN, NULL);
+    report(r, "cblas product", "512x512x512",
+           BENCH_PRODUCT_FLOPS / (r->own_threads ? best[1] : best[2]), "GFLOP/s", fma,
+           r->threads == 1  ? NULL
+           : r->own_threads ? "by the library's own threads"
+                            : "by one serial call a thread");
+    report(r, "triad", "3 arrays of 2^25", BENCH_TRIAD_BYTES / best[3], "GB/s", NAN, NULL);
+    report(r, "read", "2^25", BENCH_TRIAD_BYTES / 3 / best[4], "GB/s", NAN, NULL);
+}

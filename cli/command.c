@@ -1,0 +1,64 @@
+/* command.c: parsing a command's options and saying what was wrong with them. */
+#include "command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("heed: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+bool invocation_begin(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
+                      void *values)
+{
+    heed_error err = {0};
+    heed_option_result result;
+    *in = (invocation){.exit_code = EXIT_FAILED};
+    in->arena = heed_arena_new(NULL, &err);
+    if (!in->arena || heed_option_parse(set, argc, argv, values, in->arena, &result, &err)) {
+        complain("%s", err.text);
+        if (err.status == HEED_ARGUMENT) {
+            fprintf(stderr, "try '%s --help'\n", set->command);
+            in->exit_code = EXIT_USAGE;
+        }
+        return false;
+    }
+    in->words = result.words;
+    if (result.action == HEED_OPTION_RUN)
+        return true;
+    const char *text = result.action == HEED_OPTION_HELP
+                           ? heed_option_help(set, in->arena)
+                           : heed_option_config(set, values, in->arena);
+    if (text)
+        fputs(text, stdout);
+    else
+        complain("out of memory");
+    in->exit_code = text ? EXIT_DONE : EXIT_FAILED;
+    return false;
+}
+
+void invocation_end(invocation *in)
+{
+    heed_arena_free(in->arena);
+}
+
+int choose_word(const char *what, const char *word, const char *const *names)
+{
+    int n = 0;
+    for (; names[n]; n++)
+        if (strcmp(names[n], word) == 0)
+            return n;
+    const char *near = heed_option_nearest(word, names, n);
+    if (near)
+        complain("unknown %s '%s'; did you mean '%s'?", what, word, near);
+    else
+        complain("unknown %s '%s'", what, word);
+    return -1;
+}

@@ -1,0 +1,55 @@
+/* command.h: what the commands of the program share.
+ *
+ * A command is one file: an option set, a run function, and a line in main.c's table.  Results go
+ * to stdout and nothing else does; run returns an exit code. */
+#ifndef HEED_CLI_COMMAND_H
+#define HEED_CLI_COMMAND_H
+
+#include <heed/options.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+typedef struct command {
+    const char *name;
+    const heed_option_set *options;
+    /* argv[0] is the first word after the command's name. */
+    int (*run)(int argc, const char *const *argv);
+} command;
+
+extern const heed_option_set help_options, version_options, list_options, selftest_options,
+    bench_options;
+int help_run(int argc, const char *const *argv);
+int version_run(int argc, const char *const *argv);
+int list_run(int argc, const char *const *argv);
+int selftest_run(int argc, const char *const *argv);
+int bench_run(int argc, const char *const *argv);
+
+/* The table, ended by a name of NULL; by name, or NULL after saying on stderr what was meant. */
+extern const command commands[];
+const command *command_find(const char *name);
+/* Prints what `heed` alone prints. */
+void print_overview(void);
+
+/* An arena and the options in it, from begin to end. */
+typedef struct invocation {
+    heed_arena *arena;
+    heed_option_list words;
+    int exit_code; /* if begin returned false: what to return */
+} invocation;
+/* Parses into values.  False if there is nothing left to do: help or the config was printed, or
+ * something was wrong and has been said.  Call end in any case. */
+bool invocation_begin(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
+                      void *values);
+void invocation_end(invocation *in);
+
+/* "heed: text" on stderr. */
+void complain(const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 1, 2)))
+#endif
+    ;
+/* One of several words, as in `heed list ops`: its index, or -1 after saying what was meant.  names
+ * ends with NULL. */
+int choose_word(const char *what, const char *word, const char *const *names);
+
+#endif

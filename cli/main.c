@@ -1,0 +1,55 @@
+/* main.c: the program `heed`: a table of commands.  Exit 0 done, 1 failed, 2 wrong usage.  What
+ * could not be written to stdout counts as failed. */
+#include "command.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+const command commands[] = {
+    {"list", &list_options, list_run},    {"selftest", &selftest_options, selftest_run},
+    {"bench", &bench_options, bench_run}, {"version", &version_options, version_run},
+    {"help", &help_options, help_run},    {NULL, NULL, NULL},
+};
+
+const command *command_find(const char *name)
+{
+    const char *names[sizeof commands / sizeof *commands];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        names[i] = commands[i].name;
+    int i = choose_word("command", name, names);
+    return i < 0 ? NULL : &commands[i];
+}
+
+static int run(int argc, const char *const *argv)
+{
+    if (argc < 2) {
+        print_overview();
+        return EXIT_DONE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0)
+        name = "version";
+    const command *c = command_find(name);
+    if (!c) {
+        fputs("try 'heed help'\n", stderr);
+        return EXIT_USAGE;
+    }
+    return c->run(argc - 2, argv + 2);
+}
+
+int main(int argc, char **argv)
+{
+    /* A reader that went away then shows as a failed write, with a message, not as a silent end. */
+    signal(SIGPIPE, SIG_IGN);
+    int code = run(argc, (const char *const *)argv);
+    errno = 0;
+    if (ferror(stdout) | (fclose(stdout) != 0)) {
+        complain("cannot write to standard output: %s", errno ? strerror(errno) : "write error");
+        return EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,17 @@
+/* linear.h: what stands around the products of a linear layer, row by row.
+ *
+ *   bias_relu     y = max(y + bias, 0); NaN stays
+ *   column_sums   sum[j] += sum over rows of dy[i,j]; where y is given, dy is first put to zero
+ *                 wherever y is not positive (ReLU's derivative).  sum may be NULL. */
+#ifndef HEED_KERNEL_LINEAR_H
+#define HEED_KERNEL_LINEAR_H
+
+#include <heed/base.h>
+
+#define HEED_KERNELS_LINEAR(X)                                                                     \
+    X(void, bias_relu, (heed_real * y, const heed_real *bias, int64_t n))                          \
+    X(void, column_sums,                                                                           \
+      (heed_real * sum, heed_real * dy, int64_t ld, const heed_real *y, int64_t ldy, int64_t rows, \
+       int64_t n))
+
+#endif

@@ -1,0 +1,148 @@
+/* product.c: heed__gemm, C = beta C + op(A) op(B), cut over threads.
+ *
+ * C is cut by rows or by columns, whichever is longer, and each thread makes its block alone, with
+ * a serial BLAS or with our own kernels.  That is faster than the libraries' own threads (they meet
+ * several times in each product; ours at its end) and does not depend on who comes first. Which
+ * kernel is taken depends on the whole product, never on the block. */
+#include "base/parallel.h"
+#include "kernel/blas.h"
+#include "kernel/kernels.h"
+
+#include <string.h>
+
+/* Where our kernels beat the libraries, or at least BLIS (measured, AVX2): up to so many rows ...
+ */
+#define FEW_ROWS 16
+/* ... A B and A^T B with a sum so short, or so small a product (multiply-adds), ... */
+#define SHORT_SUM 16
+#define SMALL_PRODUCT (96 * 96 * 96)
+/* ... A B^T, a little weaker because its sums lie across the lanes, if so small or so narrow. */
+#define SMALL_NT (48 * 48 * 48)
+#define FEW_COLS 8
+/* Edges of the blocks: whole tiles of the libraries' kernels and whole cache lines. */
+#define GRAIN_ROWS 8
+#define GRAIN_COLS 16
+/* With a callback a block is finished in pieces of about this many elements, that the shared cache
+ * still holds, but of no fewer rows than repays packing B again. */
+#define PIECE_ELEMENTS (1 << 20)
+#define PIECE_ROWS 512
+
+typedef enum method { NOTHING, FEW, FEW_NT, LIBRARY } method;
+
+typedef struct job {
+    heed__product p;
+    method by;
+    bool cut_rows;
+    heed__after_block *after;
+    void *context;
+} job;
+
+static method choose(const heed__product *p)
+{
+    if (p->k <= 0)
+        return NOTHING;
+    double size = (double)p->m * (double)p->n * (double)p->k;
+    bool few = p->m <= FEW_ROWS || !heed__blas_fits(p);
+    if (!p->trans_b && (few || p->k <= SHORT_SUM || size <= SMALL_PRODUCT))
+        return FEW;
+    if (p->trans_b && !p->trans_a && (few || p->n <= FEW_COLS || size <= SMALL_NT))
+        return FEW_NT;
+    return LIBRARY;
+}
+
+/* A matrix of one column is also one row: the forms in which vectors go by in the order of memory.
+ */
+static heed__product straighten(heed__product p)
+{
+    if (p.n == 1 && p.ldc == 1 && p.trans_a) { /* A^T b = (b^T A)^T */
+        heed__product q = p;
+        q.a = p.b;
+        q.lda = p.ldb;
+        q.trans_a = !p.trans_b;
+        q.b = p.a;
+        q.ldb = p.lda;
+        q.trans_b = false;
+        q.m = 1;
+        q.n = p.m;
+        q.ldc = p.m;
+        return q;
+    }
+    if (p.n == 1 && p.ldb == 1 && !p.trans_b) { /* b is (K,1): also the row b^T (1,K) */
+        p.trans_b = true;
+        p.ldb = p.k;
+    } else if (p.k == 1 && p.ldb == 1 && p.trans_b) { /* b is (N,1): also the row b^T (1,N) */
+        p.trans_b = false;
+        p.ldb = p.n;
+    }
+    return p;
+}
+
+static void clear(const heed__product *p)
+{
+    for (int64_t i = 0; p->beta == 0 && i < p->m; i++)
+        memset(p->c + i * p->ldc, 0, (size_t)p->n * sizeof *p->c);
+}
+
+static void block(const job *j, int64_t top, int64_t bottom, int64_t left, int64_t right)
+{
+    heed__product p = j->p;
+    p.c += top * p.ldc + left;
+    p.m = bottom - top;
+    p.n = right - left;
+    if (j->by == NOTHING) { /* A and B are empty and may be NULL */
+        clear(&p);
+        return;
+    }
+    p.a += p.trans_a ? top : top * p.lda;
+    p.b += p.trans_b ? left * p.ldb : left;
+    switch (j->by) {
+    case NOTHING:
+        break;
+    case FEW:
+        heed__kernels()->gemm_few(p.c, p.ldc, p.a, p.trans_a ? 1 : p.lda, p.trans_a ? p.lda : 1,
+                                  p.b, p.ldb, p.m, p.n, p.k, p.beta);
+        break;
+    case FEW_NT:
+        heed__kernels()->gemm_few_nt(p.c, p.ldc, p.a, p.lda, p.b, p.ldb, p.m, p.n, p.k, p.beta);
+        break;
+    case LIBRARY:
+        heed__blas_gemm(&p);
+        break;
+    }
+}
+
+static void range(void *context, int64_t begin, int64_t end, int thread)
+{
+    const job *j = context;
+    (void)thread;
+    int64_t top = j->cut_rows ? begin : 0, bottom = j->cut_rows ? end : j->p.m;
+    int64_t left = j->cut_rows ? 0 : begin, right = j->cut_rows ? j->p.n : end;
+    int64_t step = bottom - top;
+    if (j->after) {
+        int64_t rows = PIECE_ELEMENTS / (right - left);
+        rows = rows < PIECE_ROWS ? PIECE_ROWS : rows;
+        int64_t pieces = (step + rows - 1) / rows;
+        step = (step + pieces - 1) / pieces;
+        step = (step + GRAIN_ROWS - 1) / GRAIN_ROWS * GRAIN_ROWS;
+    }
+    for (; top < bottom; top += step) {
+        int64_t stop = bottom - top < step ? bottom : top + step;
+        block(j, top, stop, left, right);
+        if (j->after)
+            j->after(j->context, top, stop, left, right);
+    }
+}
+
+void heed__gemm(const heed__product *p, int threads, heed__after_block *after, void *context)
+{
+    if (p->m <= 0 || p->n <= 0)
+        return;
+    job j = {.p = after ? *p : straighten(*p), .after = after, .context = context};
+    j.by = choose(&j.p);
+    int64_t depth = j.p.k < 1 ? 1 : j.p.k;
+    j.cut_rows = j.p.m >= j.p.n && j.p.m > FEW_ROWS;
+    if (j.cut_rows)
+        heed__parallel(threads, j.p.m, GRAIN_ROWS, j.p.n * depth, range, &j);
+    else
+        heed__parallel(threads, j.p.n, GRAIN_COLS, j.p.m * depth, range, &j);
+}

@@ -1,0 +1,159 @@
+/* softmax.c: see softmax.h.  Three passes over a row that stays in cache: the maximum, the
+ * exponentials and their sum, the scaling.  Lanes behind the end of a row are masked out. */
+#include "kernel/softmax.h"
+
+#include "kernel/isa.h"
+#include "kernel/vecmath.h"
+
+#define DECLARE(result, name, arguments) result K(name) arguments;
+HEED_KERNELS_SOFTMAX(DECLARE)
+
+/* The lanes from i that belong to a row of n. */
+VINLINE vint live(int64_t i, int64_t n)
+{
+    return vfirst(n - i < VW ? n - i : VW);
+}
+
+static real row_max(const real *x, int64_t n)
+{
+    const vreal low = vset(-INFINITY);
+    vreal m[4] = {low, low, low, low};
+    int64_t i = 0;
+    for (; i + 4 * VW <= n; i += 4 * VW)
+        for (int u = 0; u < 4; u++)
+            m[u] = vmax(m[u], vload(x + i + u * VW));
+    for (; i < n; i += VW)
+        m[0] = vmax(m[0], vselect(live(i, n), vload_at(x, i, n), low));
+    return vlargest(vmax(vmax(m[0], m[1]), vmax(m[2], m[3])));
+}
+
+/* sum exp(x - max); y, if not NULL, receives the terms. */
+VINLINE real exp_sum(real *y, const real *x, real max, int64_t n)
+{
+    const vreal m = vset(max);
+    vreal sum[2] = {{0}, {0}};
+    int64_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW)
+        for (int u = 0; u < 2; u++) {
+            vreal e = vexp(vload(x + i + u * VW) - m);
+            if (y)
+                vstore(y + i + u * VW, e);
+            sum[u] += e;
+        }
+    for (; i < n; i += VW) {
+        vreal e = vselect(live(i, n), vexp(vload_at(x, i, n) - m), vset(0));
+        if (y)
+            vstore_at(y, e, i, n);
+        sum[0] += e;
+    }
+    return vsum(sum[0] + sum[1]);
+}
+
+/* dx = v, or dx += v. */
+VINLINE void put(real *dx, vreal v, int64_t i, int64_t n, bool assign)
+{
+    vstore_at(dx, assign ? v : v + vload_at(dx, i, n), i, n);
+}
+
+void K(softmax_rows)(real *y, const real *x, int64_t ldx, int64_t rows, int64_t cols)
+{
+    for (; rows > 0; rows--, x += ldx, y += cols) {
+        real max = row_max(x, cols);
+        if (max == -INFINITY) {
+            memset(y, 0, (size_t)cols * sizeof(real));
+            continue;
+        }
+        const vreal k = vset(1 / exp_sum(y, x, max, cols));
+        for (int64_t i = 0; i < cols; i += VW)
+            vstore_at(y, vload_at(y, i, cols) * k, i, cols);
+    }
+}
+
+void K(softmax_backward)(real *dx, int64_t lddx, const real *dy, const real *y, int64_t rows,
+                         int64_t cols, bool assign)
+{
+    for (; rows > 0; rows--, dx += lddx, dy += cols, y += cols) {
+        vreal sum = {0};
+        for (int64_t i = 0; i < cols; i += VW)
+            sum += vload_at(dy, i, cols) * vload_at(y, i, cols);
+        const vreal dot = vset(vsum(sum));
+        for (int64_t i = 0; i < cols; i += VW)
+            put(dx, vload_at(y, i, cols) * (vload_at(dy, i, cols) - dot), i, cols, assign);
+    }
+}
+
+void K(log_softmax_rows)(real *y, const real *x, int64_t ldx, int64_t rows, int64_t cols)
+{
+    for (; rows > 0; rows--, x += ldx, y += cols) {
+        real max = row_max(x, cols);
+        bool masked = max == -INFINITY;
+        const vreal m = vset(masked ? 0 : max);
+        const vreal log_sum = vset(masked ? 0 : (real)log((double)exp_sum(NULL, x, max, cols)));
+        for (int64_t i = 0; i < cols; i += VW)
+            vstore_at(y, vload_at(x, i, cols) - m - log_sum, i, cols);
+    }
+}
+
+void K(log_softmax_backward)(real *dx, int64_t lddx, const real *dy, const real *y, int64_t rows,
+                             int64_t cols, bool assign)
+{
+    for (; rows > 0; rows--, dx += lddx, dy += cols, y += cols) {
+        if (row_max(y, cols) == -INFINITY) {
+            if (assign)
+                memset(dx, 0, (size_t)cols * sizeof(real));
+            continue;
+        }
+        vreal sum = {0};
+        for (int64_t i = 0; i < cols; i += VW)
+            sum += vload_at(dy, i, cols);
+        const vreal total = vset(vsum(sum));
+        for (int64_t i = 0; i < cols; i += VW)
+            put(dx, vload_at(dy, i, cols) - vexp(vload_at(y, i, cols)) * total, i, cols, assign);
+    }
+}
+
+/* A vocabulary is long: the sums are taken in blocks, and the blocks added in double. */
+#define BLOCK 1024
+
+heed__entropy K(cross_entropy_row)(const real *x, int64_t v, int32_t target, double smoothing)
+{
+    heed__entropy row = {.max = row_max(x, v)};
+    if (row.max == -INFINITY) { /* nothing is possible: p = 0 everywhere */
+        row.loss = row.nll = INFINITY;
+        return row;
+    }
+    double sum = 0, distance = 0;
+    for (int64_t i = 0; i < v; i += BLOCK)
+        sum += (double)exp_sum(NULL, x + i, row.max, v - i < BLOCK ? v - i : BLOCK);
+    row.log_sum = (real)log(sum);
+    row.nll = log(sum) + (double)row.max - (double)x[target];
+    if (smoothing == 0) { /* apart, because 0 times a masked -inf is no number */
+        row.loss = row.nll;
+        return row;
+    }
+    const vreal m = vset(row.max);
+    for (int64_t begin = 0; begin < v; begin += BLOCK) {
+        const int64_t end = v - begin < BLOCK ? v : begin + BLOCK;
+        vreal part = {0};
+        for (int64_t i = begin; i < end; i += VW)
+            part += vselect(live(i, end), m - vload_at(x, i, end), vset(0));
+        distance += (double)vsum(part);
+    }
+    row.loss = (1 - smoothing) * row.nll + smoothing * (log(sum) + distance / (double)v);
+    return row;
+}
+
+void K(cross_entropy_grad)(real *dx, const real *x, const heed__entropy *row, int64_t v,
+                           int32_t target, double smoothing, double scale, bool assign)
+{
+    if (row->max == -INFINITY) {
+        if (assign)
+            memset(dx, 0, (size_t)v * sizeof(real));
+        return;
+    }
+    const vreal m = vset(row->max), log_sum = vset(row->log_sum);
+    const vreal k = vset((real)scale), q = vset((real)(scale * smoothing / (double)v));
+    for (int64_t i = 0; i < v; i += VW)
+        put(dx, k * vexp(vload_at(x, i, v) - m - log_sum) - q, i, v, assign);
+    dx[target] -= (real)(scale * (1 - smoothing));
+}

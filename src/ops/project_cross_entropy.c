@@ -1,0 +1,270 @@
+/* Output projection, softmax and cross-entropy in one, in chunks of rows:
+ *   loss = weight sum_n - sum_i q_i log softmax(h_n W^T + bias)_i   (q as in cross_entropy.c)
+ * h (N,D), W (V,D), bias (V) or NULL -> (1).  The (N,V) logits never exist whole: a chunk of at
+ * most CHUNK_BYTES is made, turned into its own gradient in place, and used up by the two products
+ * that need it.  So W's and the bias' gradients are written during forward, as if the loss's
+ * gradient were 1; backward corrects them where it is not, by making the chunks again. */
+#include "base/parallel.h"
+#include "tensor/op.h"
+
+#include <heed/ops.h>
+#include <string.h>
+
+#define CHUNK_BYTES ((int64_t)52 << 20)
+#define WORK 24  /* elementary operations a logit */
+#define GRAIN 16 /* columns: no two threads write one cache line */
+
+enum { H, W, BIAS };
+
+struct attributes {
+    const int32_t *targets;
+    double smoothing, weight;
+    double *nll;
+};
+
+struct saved {
+    int64_t chunk;      /* rows */
+    heed__entropy *row; /* (N) */
+    real *dh;           /* (N,D) for a loss gradient of 1; NULL if h wants none */
+    bool spent;         /* the share written during forward has been claimed by a backward */
+};
+
+/* What is wanted of one pass over the chunks. */
+struct pass {
+    heed_opcall *c;
+    real *logits; /* (rows of the chunk, V) */
+    int64_t first, rows;
+    bool forward; /* the losses are not known yet */
+    double scale; /* of the gradients; with grads false they are not wanted */
+    bool grads;
+    real *dh, *dw, *dbias; /* NULL: not wanted */
+};
+
+static heed_status check(heed_opcall *c)
+{
+    const heed_tensor *h = c->in[H], *w = c->in[W], *bias = c->in[BIAS];
+    const struct attributes *a = c->attributes;
+    if (w->shape.rank != 2 || w->rows < 1)
+        return heed__op_shape_fail(c, "w", w, "(V,D)");
+    if (h->cols != w->cols)
+        return heed__op_shape_fail(c, "h", h, "(N,%lld)", (long long)w->cols);
+    if (bias && (bias->rows != 1 || bias->cols != w->rows))
+        return heed__op_shape_fail(c, "bias", bias, "(%lld)", (long long)w->rows);
+    if (!a->targets && h->rows > 0)
+        return heed__op_fail(c, HEED_ARGUMENT, "targets is NULL");
+    if (!(a->smoothing >= 0 && a->smoothing <= 1))
+        return heed__op_fail(c, HEED_ARGUMENT, "smoothing is %g, expected 0 to 1", a->smoothing);
+    for (int64_t i = 0; i < h->rows; i++)
+        if (a->targets[i] >= w->rows)
+            return heed__op_fail(c, HEED_ARGUMENT, "target %lld is %ld, expected less than %lld",
+                                 (long long)i, (long)a->targets[i], (long long)w->rows);
+    return HEED_OK;
+}
+
+static heed_status shape(heed_opcall *c)
+{
+    const heed_tensor *h = c->in[H], *w = c->in[W];
+    heed_status status = check(c);
+    if (status || (status = heed__out(c, HEED_SHAPE(1))) ||
+        (status = heed__save(c, sizeof(struct saved))))
+        return status;
+    struct saved *s = c->saved;
+    *s = (struct saved){0};
+    /* As few chunks as fit, and all of one size (the last is at most a few rows shorter). */
+    int64_t most = CHUNK_BYTES / (w->rows * (int64_t)sizeof(real));
+    most = most < 1 ? 1 : most;
+    int64_t chunks = (h->rows + most - 1) / most;
+    s->chunk = chunks ? (h->rows + chunks - 1) / chunks : 0;
+    s->row = heed__keep(c, (size_t)h->rows * sizeof *s->row);
+    if (!s->row)
+        return HEED_MEMORY;
+    if (c->recorded) {
+        if (heed__wants(c, H) &&
+            !(s->dh = heed__keep(c, (size_t)(h->rows * h->cols) * sizeof(real))))
+            return HEED_MEMORY;
+        for (int i = W; i <= BIAS; i++)
+            if (heed__wants(c, i) && (status = heed__grad_early(c, i)))
+                return status;
+    }
+    /* One block over all threads' scratch. */
+    size_t bytes = (size_t)(s->chunk * w->rows) * sizeof(real);
+    return heed__want_scratch(c, bytes / (size_t)heed__threads(c) + 1);
+}
+
+/* Logits of some rows become, in place, scale times their gradient. */
+static void finish_rows(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct pass *p = context;
+    const struct attributes *a = p->c->attributes;
+    const struct saved *s = p->c->saved;
+    const heed_tensor *bias = p->c->in[BIAS];
+    const heed_kernels *k = heed__kernels();
+    const int64_t v = p->c->in[W]->rows;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        real *x = p->logits + i * v;
+        const int32_t target = a->targets[p->first + i];
+        heed__entropy *row = &s->row[p->first + i];
+        if (target < 0) {
+            memset(x, 0, (size_t)v * sizeof(real));
+            continue;
+        }
+        if (bias)
+            k->masked_add(x, x, bias->data, NULL, 1, v);
+        if (p->forward)
+            *row = k->cross_entropy_row(x, v, target, a->smoothing);
+        if (p->grads)
+            k->cross_entropy_grad(x, x, row, v, target, a->smoothing, p->scale, true);
+    }
+}
+
+/* dbias += the chunk's rows, columns [begin,end). */
+static void bias_columns(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct pass *p = context;
+    const int64_t v = p->c->in[W]->rows;
+    (void)thread;
+    for (int64_t i = 0; i < p->rows; i++)
+        heed__kernels()->masked_add(p->dbias + begin, p->dbias + begin, p->logits + i * v + begin,
+                                    NULL, 1, end - begin);
+}
+
+static void run_chunk(struct pass *p)
+{
+    const heed_tensor *h = p->c->in[H], *w = p->c->in[W];
+    const int threads = heed__threads(p->c);
+    const int64_t v = w->rows, d = w->cols;
+    const real *rows = heed__row(h, p->first);
+    heed__gemm(&(heed__product){.c = p->logits,
+                                .ldc = v,
+                                .a = rows,
+                                .lda = h->ld,
+                                .b = w->data,
+                                .ldb = w->ld,
+                                .trans_b = true,
+                                .m = p->rows,
+                                .n = v,
+                                .k = d},
+               threads, NULL, NULL);
+    heed__parallel(threads, p->rows, 1, v * WORK, finish_rows, p);
+    if (p->dh)
+        heed__gemm(&(heed__product){.c = p->dh + p->first * d,
+                                    .ldc = d,
+                                    .a = p->logits,
+                                    .lda = v,
+                                    .b = w->data,
+                                    .ldb = w->ld,
+                                    .m = p->rows,
+                                    .n = d,
+                                    .k = v},
+                   threads, NULL, NULL);
+    if (p->dw)
+        heed__gemm(&(heed__product){.c = p->dw,
+                                    .ldc = w->ld,
+                                    .a = p->logits,
+                                    .lda = v,
+                                    .trans_a = true,
+                                    .b = rows,
+                                    .ldb = h->ld,
+                                    .m = v,
+                                    .n = d,
+                                    .k = p->rows,
+                                    .beta = 1},
+                   threads, NULL, NULL);
+    if (p->dbias)
+        heed__parallel(threads, v, GRAIN, p->rows, bias_columns, p);
+}
+
+static void run_chunks(struct pass *p)
+{
+    const struct saved *s = p->c->saved;
+    const int64_t n = p->c->in[H]->rows;
+    p->logits = heed__scratch(p->c, 0);
+    for (p->first = 0; p->first < n; p->first += s->chunk) {
+        p->rows = n - p->first < s->chunk ? n - p->first : s->chunk;
+        run_chunk(p);
+    }
+}
+
+/* Adds scale times the gradients of W and bias; what is wanted of h's goes where `p` says. */
+static void want_weights(struct pass *p)
+{
+    if (heed__wants(p->c, W))
+        p->dw = heed__grad(p->c, W);
+    if (heed__wants(p->c, BIAS))
+        p->dbias = heed__grad(p->c, BIAS);
+    p->grads = p->dh || p->dw || p->dbias;
+}
+
+static void forward(heed_opcall *c)
+{
+    const struct attributes *a = c->attributes;
+    const struct saved *s = c->saved;
+    struct pass p = {.c = c, .forward = true, .scale = a->weight, .dh = s->dh};
+    if (c->recorded)
+        want_weights(&p);
+    run_chunks(&p);
+    double loss = 0, nll = 0;
+    for (int64_t i = 0; i < c->in[H]->rows; i++)
+        if (a->targets[i] >= 0) {
+            loss += s->row[i].loss;
+            nll += s->row[i].nll;
+        }
+    c->out[0]->data[0] = (real)(a->weight * loss);
+    if (a->nll)
+        *a->nll = nll;
+}
+
+/* With g = dloss and d = weight (p - q): dh = g d W, dW = g d^T h, dbias = g sum_n d.  W and bias
+ * have the share of g = 1 already, the first time. */
+static void backward(heed_opcall *c)
+{
+    const struct attributes *a = c->attributes;
+    const heed_tensor *h = c->in[H];
+    struct saved *s = c->saved;
+    const double g = (double)*heed__out_grad(c, 0);
+    const double missing = s->spent ? g : g - 1;
+    s->spent = true;
+    if (heed__wants(c, H)) {
+        real beta, *dh = heed__grad_beta(c, H, &beta);
+        for (int64_t i = 0; i < h->rows; i++) {
+            real *to = dh + i * h->ld;
+            heed__kernels()->masked_add(to, beta == 0 ? NULL : to, s->dh + i * h->cols, NULL,
+                                        (real)g, h->cols);
+        }
+    }
+    struct pass p = {.c = c, .scale = a->weight * missing};
+    if (missing != 0)
+        want_weights(&p);
+    if (p.grads)
+        run_chunks(&p);
+}
+
+static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
+{
+    static const int32_t targets[] = {1, 0, -1, 2, 1};
+    out[0] = heed_project_cross_entropy(t, in[H], in[W], in[BIAS], targets, c->r[0], c->r[1], NULL);
+}
+
+static const heed_opcase cases[] = {
+    {.what = "one row, one column", .in = {HEED_DIMS2(1, 1), HEED_DIMS2(2, 1)}, .r = {0, 1}},
+    {.what = "smoothed, a dropped row",
+     .in = {HEED_DIMS2(5, 3), HEED_DIMS2(7, 3)},
+     .r = {0.1, 0.5}},
+    {.what = "bias, odd",
+     .in = {HEED_DIMS2(5, 4), HEED_DIMS2(19, 4), HEED_DIMS1(19)},
+     .r = {0.2, 1}},
+};
+
+HEED_OP(project_cross_entropy, "y = weight cross_entropy(h W^T + bias), in chunks of rows", shape,
+        forward, backward, cases, run);
+
+heed_tensor *heed_project_cross_entropy(heed_tape *t, heed_tensor *h, heed_tensor *w,
+                                        heed_tensor *bias, const int32_t *targets, double smoothing,
+                                        double weight, double *nll)
+{
+    heed_tensor *in[] = {[H] = h, [W] = w, [BIAS] = bias};
+    struct attributes a = {targets, smoothing, weight, nll};
+    return heed__first(
+        heed__apply(t, &heed__op_project_cross_entropy, in, 3, 1u << BIAS, &a, sizeof a));
+}

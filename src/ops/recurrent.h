@@ -1,0 +1,61 @@
+/* recurrent.h: what the LSTM and GRU steps share.  A previous state may have more rows than the
+ * step: the first B are used, and the others' gradient is nothing. */
+#ifndef HEED_OPS_RECURRENT_H
+#define HEED_OPS_RECURRENT_H
+
+#include "tensor/op.h"
+#include <string.h>
+
+/* Below this many multiply-adds, some microseconds' worth, a product stays on one thread. */
+#define HEED__STEP_SMALL (1 << 18)
+
+/* heed__gemm for the sizes of a step.  For one sequence the weights' gradient is an outer product:
+ * there each row of C goes by once, in the order of memory, which is twice as fast as tiles. */
+static inline void heed__step_product(const heed_opcall *c, const heed__product *p)
+{
+    if (p->k == 1 && p->trans_a && !p->trans_b && p->m * p->n < HEED__STEP_SMALL) {
+        for (int64_t i = 0; i < p->m; i++)
+            heed__kernels()->gemm_few(p->c + i * p->ldc, p->ldc, p->a + i, 1, 1, p->b, p->ldb, 1,
+                                      p->n, 1, p->beta);
+        return;
+    }
+    bool small = (double)p->m * (double)p->n * (double)p->k < HEED__STEP_SMALL;
+    heed__gemm(p, small ? 1 : heed__threads(c), NULL, NULL);
+}
+
+/* y (rows,cols) = beta y + x */
+static inline void heed__add_block(real *y, int64_t ldy, real beta, const real *x, int64_t ldx,
+                                   int64_t rows, int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        real *to = y + r * ldy;
+        const real *from = x + r * ldx;
+        if (beta == 0)
+            memcpy(to, from, (size_t)cols * sizeof *to);
+        else
+            for (int64_t j = 0; j < cols; j++)
+                to[j] += from[j];
+    }
+}
+
+/* The gradient of a previous state for a step of `rows` sequences: assign (beta 0) or add (1). */
+static inline real *heed__state_grad(heed_opcall *c, int i, int64_t rows, real *beta)
+{
+    real *grad = heed__grad_beta(c, i, beta);
+    const heed_tensor *x = c->in[i];
+    if (*beta == 0 && x->rows > rows)
+        memset(grad + rows * x->ld, 0, (size_t)((x->rows - rows) * x->ld) * sizeof *grad);
+    return grad;
+}
+
+/* A previous state for u (D,k*D): (B,D) or more rows. */
+static inline heed_status heed__check_state(heed_opcall *c, const char *name, const heed_tensor *x,
+                                            int64_t rows, int64_t d)
+{
+    if (x->cols == d && x->rows >= rows)
+        return HEED_OK;
+    return heed__op_shape_fail(c, name, x, "(%lld,%lld) or more rows", (long long)rows,
+                               (long long)d);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* top_k.c: the k largest of each row, largest first, ties by the lower column.
+ * x (N,C) -> (N,k) and their columns.  A heap of k whose root is the one to beat: C log k at worst,
+ * and most of a long row is only compared with the root. */
+#include <heed/ops.h>
+
+#include "base/parallel.h"
+#include "tensor/op.h"
+
+struct job {
+    const heed_tensor *x;
+    int64_t k;
+    int32_t *index; /* (N,k) */
+    real *y, *dx;
+    const real *dy;
+};
+
+static heed_status shape(heed_opcall *c)
+{
+    int64_t k = *(const int64_t *)c->attributes;
+    const heed_tensor *x = c->in[0];
+    if (k < 1 || k > x->cols || x->cols > INT32_MAX)
+        return heed__op_shape_fail(c, "x", x, "(N,C) with 1 <= k = %lld <= C < 2^31", (long long)k);
+    heed_shape s = x->shape;
+    s.dim[s.rank - 1] = k;
+    heed_status status = heed__out(c, s);
+    return status ? status : heed__save(c, (size_t)(x->rows * k) * sizeof(int32_t));
+}
+
+/* Whether column a is to come before column b. */
+static bool before(const real *x, int32_t a, int32_t b)
+{
+    return x[a] > x[b] || (x[a] == x[b] && a < b);
+}
+
+/* Lets heap[i] sink until its children come before it: the root is the last of all. */
+static void sink(int32_t *heap, int64_t n, int64_t i, const real *x)
+{
+    int32_t moving = heap[i];
+    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && before(x, heap[child], heap[child + 1]))
+            child++;
+        if (!before(x, moving, heap[child]))
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = moving;
+}
+
+static void compute(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct job *j = context;
+    (void)thread;
+    for (int64_t r = begin; r < end; r++) {
+        const real *x = heed__row(j->x, r);
+        int32_t *heap = j->index + r * j->k;
+        for (int64_t i = 0; i < j->k; i++)
+            heap[i] = (int32_t)i;
+        for (int64_t i = j->k / 2; i-- > 0;)
+            sink(heap, j->k, i, x);
+        for (int64_t i = j->k; i < j->x->cols; i++)
+            if (x[i] > x[heap[0]]) {
+                heap[0] = (int32_t)i;
+                sink(heap, j->k, 0, x);
+            }
+        /* The root goes behind the shrinking heap: what is left is sorted. */
+        for (int64_t i = j->k - 1; i > 0; i--) {
+            int32_t last = heap[0];
+            heap[0] = heap[i];
+            heap[i] = last;
+            sink(heap, i, 0, x);
+        }
+        for (int64_t i = 0; i < j->k; i++)
+            j->y[r * j->k + i] = x[heap[i]];
+    }
+}
+
+static struct job job_of(const heed_opcall *c)
+{
+    return (struct job){.x = c->in[0],
+                        .k = *(const int64_t *)c->attributes,
+                        .index = c->saved,
+                        .y = c->out[0]->data};
+}
+
+static void forward(heed_opcall *c)
+{
+    struct job j = job_of(c);
+    heed__parallel(heed__threads(c), j.x->rows, 1, 2 * j.x->cols, compute, &j);
+}
+
+static void grad(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct job *j = context;
+    (void)thread;
+    for (int64_t r = begin; r < end; r++)
+        for (int64_t i = 0; i < j->k; i++)
+            j->dx[r * j->x->ld + j->index[r * j->k + i]] += j->dy[r * j->k + i];
+}
+
+/* dx[index[i]] = dy[i] */
+static void backward(heed_opcall *c)
+{
+    struct job j = job_of(c);
+    j.dy = heed__out_grad(c, 0);
+    j.dx = heed__grad(c, 0);
+    heed__parallel(heed__threads(c), j.x->rows, 1, j.k, grad, &j);
+}
+
+static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
+{
+    const int32_t *indices;
+    out[0] = heed_top_k(t, in[0], c->i[0], &indices);
+}
+
+static const heed_opcase cases[] = {
+    {"three of nine", {HEED_DIMS2(3, 9)}, .domain = HEED_SPREAD, .i = {3}},
+    {"all of five", {HEED_DIMS2(2, 5)}, .domain = HEED_SPREAD, .i = {5}},
+    {"one of one", {HEED_DIMS2(2, 1)}, .domain = HEED_SPREAD, .i = {1}},
+};
+HEED_OP(top_k, "y = the k largest of each row", shape, forward, backward, cases, run);
+
+heed_tensor *heed_top_k(heed_tape *t, heed_tensor *x, int64_t k, const int32_t **indices)
+{
+    heed_opcall *c = heed__apply(t, &heed__op_top_k, &x, 1, 0, &k, sizeof k);
+    if (indices)
+        *indices = c ? c->saved : NULL;
+    return heed__first(c);
+}

@@ -1,0 +1,34 @@
+/* failing_allocator.h: an allocator whose n-th call fails, and that counts what is still held. */
+#ifndef HEED_TESTS_FAILING_ALLOCATOR_H
+#define HEED_TESTS_FAILING_ALLOCATOR_H
+
+#include <heed/base.h>
+#include <stdlib.h>
+
+struct failing {
+    int calls;   /* so far */
+    int fail_at; /* this call, from 1, gives NULL; 0: none does */
+    long held;   /* bytes not given back */
+};
+
+static void *failing_allocate(void *context, size_t size)
+{
+    struct failing *f = context;
+    if (++f->calls == f->fail_at)
+        return NULL;
+    f->held += (long)size;
+    return aligned_alloc(64, (size + 64) / 64 * 64);
+}
+
+static void failing_release(void *context, void *memory, size_t size)
+{
+    ((struct failing *)context)->held -= (long)size;
+    free(memory);
+}
+
+static heed_allocator failing_allocator(struct failing *f)
+{
+    return (heed_allocator){failing_allocate, failing_release, f};
+}
+
+#endif

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Catches an installation that lacks something: a program outside the tree is built from what was
+# installed alone, by pkg-config, shared and static, as C and as C++; uninstall leaves nothing.
+set -eu
+unset MAKEFLAGS MFLAGS MAKELEVEL
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+version=$(sed -n 's/^VERSION := //p' Makefile)
+passed=0 failed=0
+
+# check WHAT COMMAND...: one test.
+check() {
+    what=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        echo "failed: $what"
+        failed=$((failed + 1))
+    fi
+}
+
+prefix=/opt/heed
+make -s install DESTDIR="$stage" PREFIX=$prefix
+at=$stage$prefix
+export PKG_CONFIG_PATH="$at/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR=
+# Staged, so the prefix that heed.pc names is not there yet.
+package() { pkg-config --define-variable=prefix="$at" --define-variable=libdir="$at/lib" "$@" heed; }
+
+expected="heed $version loss 5 gradient 2 4"
+# says PROGRAM: run it, compare what it prints.
+says() {
+    found=$(LD_LIBRARY_PATH=$at/lib "$1") && [ "$found" = "$expected" ] ||
+        { echo "found '$found', expected '$expected'"; return 1; }
+}
+# build PROGRAM COMPILER LINKING: from what was installed; then see what it says.
+build() {
+    program=$1 compiler=$2 linking=$3
+    # shellcheck disable=SC2046,SC2086
+    $compiler -Wall -Wextra -Werror -o "$program" tests/install/outside.c -x none $linking \
+        $(package --cflags --libs $([ -z "$linking" ] || echo --static)) && says "$program"
+}
+check 'C, shared' build "$stage/c-shared" 'gcc -std=c11 -x c' ''
+check 'C++, shared' build "$stage/cc-shared" 'g++ -std=c++17 -x c++' ''
+check 'C, static' build "$stage/c-static" 'gcc -std=c11 -x c' -static
+check 'C++, static' build "$stage/cc-static" 'g++ -std=c++17 -x c++' -static
+check 'pkg-config version' [ "$(package --modversion)" = "$version" ]
+# The shared program depends on the name that stays compatible, not on this very version.
+check 'soname' sh -c "readelf -d '$stage/c-shared' | grep -q 'NEEDED.*\[libheed.so.${version%%.*}\]'"
+check 'program runs from where it was installed' sh -c \
+    "[ ! -e build/heed ] || '$at/bin/heed' --version >'$stage/version'"
+
+make -s uninstall DESTDIR="$stage" PREFIX=$prefix
+left=$(find "$at" ! -type d)
+check "uninstall left: $left" [ -z "$left" ]
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

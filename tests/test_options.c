@@ -1,0 +1,376 @@
+/* test_options.c: one table of fields -> command line, config file, help, error texts. */
+#include <heed/options.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct settings {
+    bool json, colour;
+    int64_t threads, seed;
+    double rate, any;
+    const char *name, *model;
+    heed_option_list files;
+    int blas;
+};
+
+static const char *const blas_names[] = {"blis", "openblas", "reference", NULL};
+
+static const heed_option fields[] = {
+    HEED_OPTION_BOOL(struct settings, json, "json", NULL, "one JSON object a line"),
+    HEED_OPTION_BOOL(struct settings, colour, "colour", "true", "paint the table"),
+    HEED_OPTION_INT(struct settings, threads, "threads", "2", 1, 64, NULL, "threads to use"),
+    HEED_OPTION_INT(struct settings, seed, "seed", NULL, 0, 0, NULL, "of the random numbers"),
+    HEED_OPTION_REAL(struct settings, rate, "rate", "0.5", 0, 1, NULL, "how much is dropped"),
+    HEED_OPTION_REAL(struct settings, any, "any", NULL, 0, INFINITY, NULL, "not negative"),
+    HEED_OPTION_TEXT(struct settings, name, "name", NULL, NULL, "a name"),
+    HEED_OPTION_TEXT(struct settings, model, "model", "m", "DIR", "the model"),
+    HEED_OPTION_LIST(struct settings, files, "file", "FILE", "what to read"),
+    HEED_OPTION_CHOICE(struct settings, blas, "blas", "openblas", blas_names,
+                       "which library multiplies the matrices, said at such length that the line "
+                       "must be broken"),
+};
+
+static const char *const examples[] = {"heed try --threads 4", NULL};
+static const heed_option_set set = {
+    .command = "heed try",
+    .summary = "Try things",
+    .arguments = "[FILE...]",
+    .most = -1,
+    .fields = fields,
+    .count = sizeof fields / sizeof *fields,
+    .examples = examples,
+};
+
+struct fixture {
+    heed_arena *arena;
+    struct settings s;
+    heed_option_result r;
+    heed_error err;
+    char config[64];
+};
+
+static int begin(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->arena = heed_arena_new(NULL, NULL);
+    strcpy(f->config, "/tmp/heed-options-XXXXXX");
+    int fd = mkstemp(f->config);
+    *state = f;
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int end(void **state)
+{
+    struct fixture *f = *state;
+    unlink(f->config);
+    heed_arena_free(f->arena);
+    free(f);
+    return 0;
+}
+
+/* Parses a NULL-ended line; what was in the struct before must not matter. */
+static heed_status parse(struct fixture *f, const char *const *argv)
+{
+    int argc = 0;
+    while (argv[argc])
+        argc++;
+    memset(&f->s, 0x55, sizeof f->s);
+    f->err = (heed_error){0};
+    return heed_option_parse(&set, argc, argv, &f->s, f->arena, &f->r, &f->err);
+}
+#define PARSE(f, ...) parse(f, (const char *const[]){__VA_ARGS__, NULL})
+
+static void config(struct fixture *f, const char *text)
+{
+    FILE *file = fopen(f->config, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Catches presets that are not applied, or fields left as they were. */
+static void test_presets(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(parse(f, (const char *const[]){NULL}), HEED_OK);
+    assert_int_equal(f->r.action, HEED_OPTION_RUN);
+    assert_int_equal(f->r.words.count, 0);
+    assert_false(f->s.json);
+    assert_true(f->s.colour);
+    assert_int_equal(f->s.threads, 2);
+    assert_int_equal(f->s.seed, 0);
+    assert_true(f->s.rate == 0.5);
+    assert_true(f->s.any == 0);
+    assert_null(f->s.name);
+    assert_string_equal(f->s.model, "m");
+    assert_int_equal(f->s.files.count, 0);
+    assert_int_equal(f->s.blas, 1);
+}
+
+/* Catches a type or a spelling of `--name value` that is not understood, and lost words. */
+static void test_every_type(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(PARSE(f, "one", "--json", "--no-colour", "--threads=64", "--seed", "-3",
+                           "--rate", "1e-3", "--any=1e300", "--name=", "--model=--x", "--file", "a",
+                           "-", "--file=b", "--blas", "blis", "two", "--", "--json", "-x"),
+                     HEED_OK);
+    assert_true(f->s.json);
+    assert_false(f->s.colour);
+    assert_int_equal(f->s.threads, 64);
+    assert_int_equal(f->s.seed, -3);
+    assert_true(f->s.rate == 1e-3);
+    assert_true(f->s.any == 1e300);
+    assert_string_equal(f->s.name, "");
+    assert_string_equal(f->s.model, "--x");
+    assert_int_equal(f->s.files.count, 2);
+    assert_string_equal(f->s.files.items[0], "a");
+    assert_string_equal(f->s.files.items[1], "b");
+    assert_int_equal(f->s.blas, 0);
+    assert_int_equal(f->r.words.count, 5);
+    static const char *const words[] = {"one", "-", "two", "--json", "-x"};
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(f->r.words.items[i], words[i]);
+    /* the last one counts */
+    assert_int_equal(PARSE(f, "--threads", "3", "--threads", "5", "--json", "--no-json"), HEED_OK);
+    assert_int_equal(f->s.threads, 5);
+    assert_false(f->s.json);
+}
+
+/* Catches values that slip through their range or type, and texts that do not say what is wanted.
+ */
+static void test_error_texts(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *argv[3];
+        const char *text;
+    } cases[] = {
+        {{"--threads", "0"}, "option '--threads' is '0', expected a whole number from 1 to 64"},
+        {{"--threads=65"}, "option '--threads' is '65', expected a whole number from 1 to 64"},
+        {{"--threads", "two"}, "option '--threads' is 'two', expected a whole number from 1 to 64"},
+        {{"--threads="}, "option '--threads' is '', expected a whole number from 1 to 64"},
+        {{"--threads", " 4"}, "option '--threads' is ' 4', expected a whole number from 1 to 64"},
+        {{"--threads", "4.5"}, "option '--threads' is '4.5', expected a whole number from 1 to 64"},
+        {{"--seed", "9223372036854775808"},
+         "option '--seed' is '9223372036854775808', expected a whole number"},
+        {{"--rate", "1.01"}, "option '--rate' is '1.01', expected a number from 0 to 1"},
+        {{"--rate", "nan"}, "option '--rate' is 'nan', expected a number from 0 to 1"},
+        {{"--any", "-1"}, "option '--any' is '-1', expected a number, at least 0"},
+        {{"--any", "inf"}, "option '--any' is 'inf', expected a number, at least 0"},
+        {{"--any", "1x"}, "option '--any' is '1x', expected a number, at least 0"},
+        {{"--blas", "openblass"},
+         "option '--blas' is 'openblass', expected blis, openblas or "
+         "reference; did you mean 'openblas'?"},
+        {{"--blas", "mkl"}, "option '--blas' is 'mkl', expected blis, openblas or reference"},
+        {{"--thread"}, "unknown option '--thread'; did you mean '--threads'?"},
+        {{"--thraeds=3"}, "unknown option '--thraeds'; did you mean '--threads'?"},
+        {{"--print"}, "unknown option '--print'; did you mean '--print-config'?"},
+        {{"--no-thread"}, "unknown option '--no-thread'"},
+        {{"--no-threads"}, "unknown option '--no-threads'; did you mean '--threads'?"},
+        {{"--zzz"}, "unknown option '--zzz'"},
+        {{"-t"}, "unknown option '-t'; options start with two dashes"},
+        {{"--threads"}, "option '--threads' needs a value"},
+        {{"--name", "--json"}, "option '--name' needs a value"},
+        {{"--config"}, "option '--config' needs a value"},
+        {{"--json=yes"}, "option '--json' takes no value"},
+        {{"--no-json=yes"}, "option '--no-json' takes no value"},
+        {{"--help=yes"}, "option '--help' takes no value"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(parse(f, cases[i].argv), HEED_ARGUMENT);
+        assert_string_equal(f->err.text, cases[i].text);
+    }
+    assert_int_equal(
+        heed_option_parse(&set, 1, (const char *const[]){"--zzz"}, &f->s, f->arena, &f->r, NULL),
+        HEED_ARGUMENT);
+}
+
+/* Catches too few or too many words getting through. */
+static void test_number_of_words(void **state)
+{
+    struct fixture *f = *state;
+    heed_option_set two = set;
+    two.least = 1;
+    two.most = 2;
+    static const char *const words[] = {"a", "b", "c"};
+    static const heed_status expected[] = {HEED_ARGUMENT, HEED_OK, HEED_OK, HEED_ARGUMENT};
+    static const char *const text[] = {"missing argument, expected [FILE...]", "", "",
+                                       "unexpected argument 'c'"};
+    for (int n = 0; n < 4; n++) {
+        heed_error err = {0};
+        assert_int_equal(heed_option_parse(&two, n, words, &f->s, f->arena, &f->r, &err),
+                         expected[n]);
+        assert_string_equal(err.text, text[n]);
+    }
+    heed_error err = {0}; /* asking for help needs no words */
+    assert_int_equal(
+        heed_option_parse(&two, 1, (const char *const[]){"--help"}, &f->s, f->arena, &f->r, &err),
+        HEED_OK);
+    assert_int_equal(f->r.action, HEED_OPTION_HELP);
+}
+
+/* Catches a config file that is not read, or that wins over the command line, in any order. */
+static void test_config_precedence(void **state)
+{
+    struct fixture *f = *state;
+    config(f, "{\"threads\": 7, \"json\": true, \"colour\": false, \"rate\": 1, \"any\": 2.5,"
+              " \"name\": \"from file\", \"file\": [\"x\", \"y\"], \"blas\": \"reference\","
+              " \"model\": null}");
+    assert_int_equal(PARSE(f, "--config", f->config), HEED_OK);
+    assert_int_equal(f->s.threads, 7);
+    assert_true(f->s.json);
+    assert_false(f->s.colour);
+    assert_true(f->s.rate == 1);
+    assert_true(f->s.any == 2.5);
+    assert_string_equal(f->s.name, "from file");
+    assert_string_equal(f->s.model, "m");
+    assert_int_equal(f->s.files.count, 2);
+    assert_string_equal(f->s.files.items[1], "y");
+    assert_int_equal(f->s.blas, 2);
+
+    assert_int_equal(
+        PARSE(f, "--threads", "3", "--file", "z", "--no-json", "--config", f->config, "--colour"),
+        HEED_OK);
+    assert_int_equal(f->s.threads, 3);
+    assert_false(f->s.json);
+    assert_true(f->s.colour);
+    assert_string_equal(f->s.name, "from file");
+    assert_int_equal(f->s.files.count, 1);
+    assert_string_equal(f->s.files.items[0], "z");
+}
+
+/* Catches a config file whose mistakes pass, or are reported without file and option. */
+static void test_config_errors(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *json, *text;
+    } cases[] = {
+        {"{\"threads\": 0}", "option 'threads' is 0, expected a whole number from 1 to 64"},
+        {"{\"threads\": \"4\"}", "option 'threads' is \"4\", expected a whole number from 1 to 64"},
+        {"{\"threads\": 4.0}", "option 'threads' is 4.0, expected a whole number from 1 to 64"},
+        {"{\"json\": 1}", "option 'json' is 1, expected true or false"},
+        {"{\"rate\": 2}", "option 'rate' is 2, expected a number from 0 to 1"},
+        {"{\"name\": []}", "option 'name' is [], expected a text"},
+        {"{\"file\": \"a\"}", "option 'file' is \"a\", expected a list of texts"},
+        {"{\"file\": [\"a\",1]}", "option 'file' is [\"a\",1], expected a list of texts"},
+        {"{\"blas\": \"bliss\"}", "option 'blas' is bliss, expected blis, openblas or reference; "
+                                  "did you mean 'blis'?"},
+        {"{\"thread\": 1}", "unknown option 'thread'; did you mean 'threads'?"},
+        {"{\"config\": \"x\"}", "unknown option 'config'"},
+        {"[1]", "expected a JSON object of options"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char expected[512];
+        config(f, cases[i].json);
+        assert_int_equal(PARSE(f, "--config", f->config), HEED_FORMAT);
+        snprintf(expected, sizeof expected, "'%s': %s", f->config, cases[i].text);
+        assert_string_equal(f->err.text, expected);
+    }
+    config(f, "{\n\"threads\": ,\n}");
+    assert_int_equal(PARSE(f, "--config", f->config), HEED_FORMAT);
+    assert_non_null(strstr(f->err.text, "' line 2: "));
+    config(f, "{\"threads\": 1, \"threads\": 2}");
+    assert_int_equal(PARSE(f, "--config", f->config), HEED_FORMAT);
+    assert_int_equal(PARSE(f, "--config", "/no/such.json"), HEED_IO);
+    assert_string_equal(f->err.text, "cannot read '/no/such.json': No such file or directory");
+}
+
+/* Catches a printed config that does not bring back what was in force. */
+static void test_config_round_trip(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(PARSE(f, "--print-config", "--threads", "9", "--rate", "0.1", "--any",
+                           "0.30000000000000004", "--name", "a \"b\"\\\n\xc3\xa4", "--file", "1",
+                           "--file", "2", "--json", "--no-colour", "--blas", "blis"),
+                     HEED_OK);
+    assert_int_equal(f->r.action, HEED_OPTION_PRINT_CONFIG);
+    const char *text = heed_option_config(&set, &f->s, f->arena);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "\"rate\": 0.1,\n"));
+    config(f, text);
+    assert_int_equal(PARSE(f, "--config", f->config), HEED_OK);
+    assert_string_equal(heed_option_config(&set, &f->s, f->arena), text);
+    assert_int_equal(f->s.threads, 9);
+    assert_true(f->s.any == 0.30000000000000004);
+    assert_string_equal(f->s.name, "a \"b\"\\\n\xc3\xa4");
+}
+
+/* Catches help that forgets an option, its range or preset, or runs over the edge. */
+static void test_help(void **state)
+{
+    struct fixture *f = *state;
+    assert_string_equal(
+        heed_option_help(&set, f->arena),
+        "usage: heed try [options] [FILE...]\n"
+        "Try things\n"
+        "\n"
+        "options:\n"
+        "  --json          one JSON object a line\n"
+        "  --[no-]colour   paint the table (default: on)\n"
+        "  --threads N     threads to use (a whole number from 1 to 64; default: 2)\n"
+        "  --seed N        of the random numbers\n"
+        "  --rate X        how much is dropped (a number from 0 to 1; default: 0.5)\n"
+        "  --any X         not negative (a number, at least 0)\n"
+        "  --name TEXT     a name\n"
+        "  --model DIR     the model (default: m)\n"
+        "  --file FILE     what to read (may be given several times)\n"
+        "  --blas NAME     which library multiplies the matrices, said at such length\n"
+        "                  that the line must be broken (blis, openblas or reference;\n"
+        "                  default: openblas)\n"
+        "  --help          show this help\n"
+        "  --config FILE   read options from a JSON file; the command line wins\n"
+        "  --print-config  show the options in force as such a file, and do nothing\n"
+        "\n"
+        "examples:\n"
+        "  heed try --threads 4\n");
+}
+
+/* Catches suggestions that are far off, or none where the slip is plain. */
+static void test_nearest(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"help",  "version", "list",     "selftest",
+                                        "bench", "train",   "translate"};
+    static const struct {
+        const char *wrong, *near;
+    } cases[] = {
+        {"hlep", "help"},   {"benhc", "bench"}, {"versoin", "version"}, {"lists", "list"},
+        {"se", "selftest"}, {"trai", "train"},  {"tran", "translate"},  {"", NULL},
+        {"xyzzy", NULL},    {"b", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *near = heed_option_nearest(cases[i].wrong, names, 7);
+        if (cases[i].near)
+            assert_string_equal(near ? near : "(nothing)", cases[i].near);
+        else
+            assert_null(near);
+    }
+    char lengthy[200];
+    memset(lengthy, 'a', sizeof lengthy);
+    lengthy[199] = '\0';
+    assert_null(heed_option_nearest(lengthy, names, 7));
+    assert_null(heed_option_nearest("help", names, 0));
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_presets),           TEST(test_every_type),
+        TEST(test_error_texts),       TEST(test_number_of_words),
+        TEST(test_config_precedence), TEST(test_config_errors),
+        TEST(test_config_round_trip), TEST(test_help),
+        TEST(test_nearest),
+    };
+    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}
