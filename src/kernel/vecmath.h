@@ -37,7 +37,8 @@ VLANES(verf, erf(x[i]))
 #define VLN2_HIGH 0.693359375f
 #define VLN2_LOW (-2.12194440e-4f)
 
-/* 2^n as the amount to add to a float's bits, and r, for |x| < 2^22. */
+/* 2^n as the amount to add to a float's bits, and r, for |x| < 2^22.  Out of range it wraps, and a
+ * later line replaces what came of it. */
 VINLINE vuint vreduce(vreal x, vreal *r)
 {
     vreal shifted = x * 1.44269504f + VROUNDER;
