@@ -318,6 +318,20 @@ static void projection_small(void **state)
     problem_free(&p);
 }
 
+/* Catches a panel that ends short, and dh that comes back untransposed: sizes that take the ways of
+ * long chunks and wide models. */
+static void projection_in_panels(void **state)
+{
+    struct problem p = problem_new(131, 7, 203), wide = problem_new(70, 513, 101);
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        check_problem(&p, threads);
+        check_problem(&wide, threads);
+    }
+    problem_free(&p);
+    problem_free(&wide);
+}
+
 /* Catches rows lost or doubled where a chunk ends: two chunks of 27 and 26 rows in float, three in
  * double. */
 static void projection_in_chunks(void **state)
@@ -390,6 +404,7 @@ int main(void)
         cmocka_unit_test(cross_entropy_of_masks),
         cmocka_unit_test(refusals),
         cmocka_unit_test(projection_small),
+        cmocka_unit_test(projection_in_panels),
         cmocka_unit_test(projection_in_chunks),
         cmocka_unit_test(embedding_rows),
     };
