@@ -257,9 +257,10 @@ static void machine_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_match_naive),    cmocka_unit_test(product_matches_naive),
-        cmocka_unit_test(same_threads_same_bits), cmocka_unit_test(after_sees_each_element_once),
-        cmocka_unit_test(rows_do_not_meet),       cmocka_unit_test(machine_is_described),
+        cmocka_unit_test(kernels_match_naive),          cmocka_unit_test(far_apart_matches_naive),
+        cmocka_unit_test(product_matches_naive),        cmocka_unit_test(same_threads_same_bits),
+        cmocka_unit_test(after_sees_each_element_once), cmocka_unit_test(rows_do_not_meet),
+        cmocka_unit_test(machine_is_described),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
