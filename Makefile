@@ -50,7 +50,8 @@ DEFAULT := build/gcc
 # No -ffast-math: masks are -inf.  Contraction is what lets a*b+c be one instruction where the set
 # has it.  Nothing is hidden by the compiler: the version script hides all that tests/abi.txt does
 # not name, and -fno-semantic-interposition keeps calls inside the library direct.
-OPTIMISE := -O3
+# The sanitizers' checks make large kernels slow to optimise, and prove as much with less.
+OPTIMISE := $(if $(SAN),-O1,-O3)
 ifdef DEBUG
 OPTIMISE := -O0 -g3
 endif
@@ -113,11 +114,15 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard cli/*.c bench/*.c))
 TESTS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/test_*.c))
 FUZZERS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(OUT)/%,$(wildcard examples/*.c))
+ifeq ($(REAL),double)
+EXAMPLES :=
+endif
 PROGRAM := $(if $(wildcard cli/main.c),$(OUT)/heed)
 HEADERS := $(wildcard include/heed/*.h)
 MAN := $(wildcard man/*.1)
 SO := libheed.so.$(VERSION)
-# The double and the sanitized builds prove things; they are not linked by others.
+# The double and the sanitized builds prove things; they are not linked by others.  The examples are
+# written for the installed library, which computes in float.
 ifeq ($(REAL)$(SAN),)
 SHARED := $(OUT)/libheed.so $(OUT)/heed.pc
 endif
@@ -260,7 +265,7 @@ check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind,
 	    $(call some_tests,gcc-reference-thread,$(NOT_SAN)) \
 	    FUZZ_SECONDS=$(FUZZ_SECONDS) $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
 	        build/clang-fuzzer-no-link+address+undefined/tests/%,$(wildcard tests/fuzz/fuzz_*.c))) \
-	    OMP_WAIT_POLICY=passive --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SAN))
+	    --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SAN))
 
 lint: ## format, warnings, include order, forbidden calls, exported names
 	@tools/deps build test clang lint

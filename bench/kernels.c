@@ -13,16 +13,22 @@ static bool run_with(const bench_settings *settings, int threads)
     bench_run r = {.settings = settings, .threads = threads, .budget = BUDGET};
     r.hold = heed_tape_new(&options, &err);
     r.work = heed_tape_new(&options, &err);
-    if (r.hold && r.work) {
+    r.yard = heed_tape_new(&options, &err);
+    if (r.hold && r.work && r.yard) {
         void (*const parts[])(bench_run *) = {bench_machine, bench_few_rows,  bench_linear,
                                               bench_memory,  bench_attention, bench_projection,
                                               bench_small};
         for (size_t i = 0; i < sizeof parts / sizeof *parts && !r.failed; i++)
             parts[i](&r);
+        if (!r.failed && !r.lines) {
+            fprintf(stderr, "heed: no measurement has '%s' in its name\n", settings->only);
+            r.failed = true;
+        }
     } else {
         fprintf(stderr, "heed: cannot measure: %s\n", err.text);
         r.failed = true;
     }
+    heed_tape_free(r.yard);
     heed_tape_free(r.work);
     heed_tape_free(r.hold);
     return !r.failed;

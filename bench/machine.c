@@ -1,5 +1,5 @@
 /* machine.c: what this machine gives at best: multiply-adds, triad, reading, and a 512^3 product by
- * CBLAS.  Everything else is measured against these.
+ * CBLAS.  Everything else is measured against the last three.
  *
  * Bytes are counted as a program sees them: the triad reads two numbers and writes one.  That a
  * write first fetches its cache line is the same for it and for what is compared with it. */
@@ -12,15 +12,12 @@
 #include <math.h>
 #include <stdio.h>
 
-/* 128 MB an array in float: four times the third-level cache of the machines at hand. */
-#define ELEMENTS ((int64_t)1 << 25)
-#define EDGE 512
+#define ROUNDS (1 << 20)
+#define ELEMENTS BENCH_TRIAD_ELEMENTS
 
 struct probe {
     const bench_run *run;
-    heed_real *a, *b, *c;
-    int64_t rounds;
-    double flops[HEED_MAX_THREADS];
+    double got[HEED_MAX_THREADS]; /* operations, or a sum: what keeps the work from being dropped */
 };
 
 static void fma_part(void *context, int64_t begin, int64_t end, int thread)
@@ -29,7 +26,7 @@ static void fma_part(void *context, int64_t begin, int64_t end, int thread)
     heed_real sink[3] = {(heed_real)0.9999, (heed_real)0.0001, 0};
     (void)begin;
     (void)end;
-    p->flops[thread] = heed__kernels()->probe_fma(sink, p->rounds) + 0 * (double)sink[2];
+    p->got[thread] = heed__kernels()->probe_fma(sink, ROUNDS);
 }
 
 static double fma_all(void *context)
@@ -42,24 +39,23 @@ static double fma_all(void *context)
 
 static void triad_part(void *context, int64_t begin, int64_t end, int thread)
 {
-    struct probe *p = context;
+    heed_real *const *x = ((const bench_run *)context)->triad;
     (void)thread;
-    heed__kernels()->probe_triad(p->a + begin, p->b + begin, p->c + begin, (heed_real)0.5,
+    heed__kernels()->probe_triad(x[0] + begin, x[1] + begin, x[2] + begin, (heed_real)0.5,
                                  end - begin);
 }
 
-static double triad_all(void *context)
+double bench_triad(void *run)
 {
-    struct probe *p = context;
     double start = bench_seconds();
-    heed__parallel(p->run->threads, ELEMENTS, 1024, 1, triad_part, p);
+    heed__parallel(((const bench_run *)run)->threads, ELEMENTS, 1024, 1, triad_part, run);
     return bench_seconds() - start;
 }
 
 static void read_part(void *context, int64_t begin, int64_t end, int thread)
 {
     struct probe *p = context;
-    p->flops[thread] = (double)heed__kernels()->probe_read(p->a + begin, end - begin);
+    p->got[thread] = (double)heed__kernels()->probe_read(p->run->triad[0] + begin, end - begin);
 }
 
 static double read_all(void *context)
@@ -70,94 +66,92 @@ static double read_all(void *context)
     return bench_seconds() - start;
 }
 
-struct edge {
-    const bench_run *run;
-    heed__product product;
-};
-
-static double own(void *context)
+static double product_by(const bench_run *r, void (*call)(const heed__product *, int))
 {
-    const struct edge *e = context;
+    heed__product p = {.c = r->product[0],
+                       .a = r->product[1],
+                       .b = r->product[2],
+                       .ldc = BENCH_EDGE,
+                       .lda = BENCH_EDGE,
+                       .ldb = BENCH_EDGE,
+                       .m = BENCH_EDGE,
+                       .n = BENCH_EDGE,
+                       .k = BENCH_EDGE};
     double start = bench_seconds();
-    bench_cblas_own(&e->product, e->run->threads);
+    call(&p, r->threads);
     return bench_seconds() - start;
 }
 
-static double parts(void *context)
+static double product_own(void *run)
 {
-    const struct edge *e = context;
-    double start = bench_seconds();
-    bench_cblas_parts(&e->product, e->run->threads);
-    return bench_seconds() - start;
+    return product_by(run, bench_cblas_own);
 }
 
-static void report(const bench_run *r, const char *bench, int64_t elements, double value,
+static double product_parts(void *run)
+{
+    return product_by(run, bench_cblas_parts);
+}
+
+double bench_product(void *run)
+{
+    return ((const bench_run *)run)->own_threads ? product_own(run) : product_parts(run);
+}
+
+static bool prepare(bench_run *r)
+{
+    const struct {
+        heed_real **array;
+        int64_t count;
+    } rows[] = {{r->triad, ELEMENTS}, {r->product, BENCH_EDGE * BENCH_EDGE}};
+    for (int i = 0; i < 6; i++) {
+        int64_t n = rows[i / 3].count;
+        heed_real *x = heed_arena_allocate(heed_tape_arena(r->yard), (size_t)n * sizeof *x);
+        if (!x) {
+            heed_tape_fail(r->yard, HEED_MEMORY, "out of memory for arrays of %lld numbers",
+                           (long long)n);
+            return !bench_check(r, "triad", r->yard);
+        }
+        for (int64_t j = 0; j < n; j++)
+            x[j] = (heed_real)(1.0 / (double)(1 + j % 7));
+        rows[i / 3].array[i % 3] = x;
+    }
+    return true;
+}
+
+static void report(bench_run *r, const char *bench, const char *shape, double value,
                    const char *unit, double reference, const char *note)
 {
     bench_line line = {.bench = bench,
-                       .value = value,
+                       .value = value * 1e-9,
                        .unit = unit,
-                       .reference = reference,
+                       .reference = reference * 1e-9,
                        .ratio = value / reference,
                        .target = NAN,
                        .note = note};
-    if (elements)
-        snprintf(line.shape, sizeof line.shape, "%lld", (long long)elements);
-    else
-        snprintf(line.shape, sizeof line.shape, "%dx%dx%d", EDGE, EDGE, EDGE);
+    snprintf(line.shape, sizeof line.shape, "%s", shape);
     if (bench_wanted(r, bench))
         bench_report(r, &line);
 }
 
-static void measure_product(bench_run *r)
-{
-    heed_tensor *a = bench_random(r, HEED_SHAPE(EDGE, EDGE), 1, BENCH_INPUT),
-                *b = bench_random(r, HEED_SHAPE(EDGE, EDGE), 1, BENCH_INPUT),
-                *c = bench_random(r, HEED_SHAPE(EDGE, EDGE), 1, BENCH_INPUT);
-    if (bench_check(r, "cblas product", r->hold))
-        return;
-    struct edge e = {r,
-                     {heed_tensor_data(c), heed_tensor_data(a), heed_tensor_data(b), EDGE, EDGE,
-                      EDGE, EDGE, EDGE, EDGE, false, false, 0}};
-    double best[2] = {INFINITY, INFINITY};
-    bench_alternate((bench_subject *[]){own, parts}, (void *[]){&e, &e}, r->threads > 1 ? 2 : 1,
-                    r->budget, best);
-    r->product = 2.0 * EDGE * EDGE * EDGE / fmin(best[0], best[1]);
-    report(r, "cblas product", 0, r->product * 1e-9, "GFLOP/s", r->fma * 1e-9,
-           r->threads == 1     ? NULL
-           : best[0] < best[1] ? "the library's own threads"
-                               : "one serial call a thread");
-    heed_tape_reset(r->hold);
-}
-
 void bench_machine(bench_run *r)
 {
-    struct probe p = {.run = r, .rounds = 1 << 20};
-    double best;
-    bench_alternate((bench_subject *[]){fma_all}, (void *[]){&p}, 1, r->budget, &best);
+    if (!prepare(r))
+        return;
+    struct probe p = {.run = r};
+    double best[5], fma = 0;
+    bench_alternate((bench_subject *[]){fma_all, product_own, product_parts}, (void *[]){&p, r, r},
+                    3, 2 * r->budget, best);
     for (int i = 0; i < r->threads; i++)
-        r->fma += p.flops[i] / best;
-    report(r, "multiply-add peak", p.rounds, r->fma * 1e-9, "GFLOP/s", NAN, NULL);
-
-    size_t bytes = (size_t)ELEMENTS * sizeof *p.a;
-    heed_real **arrays[] = {&p.a, &p.b, &p.c};
-    for (int i = 0; i < 3; i++) {
-        *arrays[i] = heed_arena_allocate(heed_tape_arena(r->hold), bytes);
-        if (!*arrays[i]) {
-            heed_tape_fail(r->hold, HEED_MEMORY, "out of memory for three arrays of %zu bytes",
-                           bytes);
-            bench_check(r, "triad", r->hold);
-            return;
-        }
-        for (int64_t j = 0; j < ELEMENTS; j++)
-            (*arrays[i])[j] = 1;
-    }
-    double two[2];
-    bench_alternate((bench_subject *[]){triad_all, read_all}, (void *[]){&p, &p}, 2, 2 * r->budget,
-                    two);
-    r->triad = 3.0 * (double)bytes / two[0];
-    report(r, "triad", ELEMENTS, r->triad * 1e-9, "GB/s", NAN, NULL);
-    report(r, "read", ELEMENTS, (double)bytes / two[1] * 1e-9, "GB/s", NAN, NULL);
-    heed_tape_reset(r->hold);
-    measure_product(r);
+        fma += p.got[i] / best[0];
+    bench_alternate((bench_subject *[]){bench_triad, read_all}, (void *[]){r, &p}, 2, 2 * r->budget,
+                    best + 3);
+    r->own_threads = best[1] < best[2];
+    report(r, "multiply-add peak", "in registers", fma, "GFLOP/s", NAN, NULL);
+    report(r, "cblas product", "512x512x512",
+           BENCH_PRODUCT_FLOPS / (r->own_threads ? best[1] : best[2]), "GFLOP/s", fma,
+           r->threads == 1  ? NULL
+           : r->own_threads ? "by the library's own threads"
+                            : "by one serial call a thread");
+    report(r, "triad", "3 arrays of 2^25", BENCH_TRIAD_BYTES / best[3], "GB/s", NAN, NULL);
+    report(r, "read", "2^25", BENCH_TRIAD_BYTES / 3 / best[4], "GB/s", NAN, NULL);
 }

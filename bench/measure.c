@@ -86,7 +86,7 @@ double bench_backward(bench_run *r, heed_tensor *y)
 void bench_header(const bench_settings *s)
 {
     if (!s->json)
-        printf("%-28s %-22s %7s %10s %-8s %10s %6s %6s\n", "bench", "shape", "threads", "value",
+        printf("%-28s %-23s %7s %10s %-8s %10s %6s %6s\n", "bench", "shape", "threads", "value",
                "unit", "reference", "ratio", "target");
 }
 
@@ -106,8 +106,9 @@ static void cell(double v, int width, int decimals)
         printf(" %*s", width, "-");
 }
 
-void bench_report(const bench_run *r, const bench_line *l)
+void bench_report(bench_run *r, const bench_line *l)
 {
+    r->lines++;
     if (r->settings->json) {
         printf("{\"bench\":\"%s\",\"shape\":\"%s\",\"threads\":%d,", l->bench, l->shape,
                r->threads);
@@ -117,7 +118,7 @@ void bench_report(const bench_run *r, const bench_line *l)
         json_number("ratio", l->ratio, ",");
         json_number("target", l->target, "}\n");
     } else {
-        printf("%-28s %-22s %7d", l->bench, l->shape, r->threads);
+        printf("%-28s %-23s %7d", l->bench, l->shape, r->threads);
         cell(l->value, 10, 3);
         printf(" %-8s", l->unit);
         cell(l->reference, 10, 3);

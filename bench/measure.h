@@ -24,10 +24,12 @@ typedef struct bench_run {
     int threads;
     heed_tape *hold; /* inputs live here, from one measurement to its end */
     heed_tape *work; /* what is measured records here */
-    double fma;      /* floating-point operations a second */
-    double triad;    /* bytes a second */
-    double product;  /* floating-point operations a second of a 512^3 product, by CBLAS */
-    double budget;   /* seconds for a measurement */
+    heed_tape *yard; /* what the yardsticks work on, for the whole run */
+    heed_real *triad[3];
+    heed_real *product[3];
+    bool own_threads; /* whether the library's own threads make the 512^3 product faster */
+    double budget;    /* seconds for a measurement */
+    int lines;        /* reported so far */
     bool failed;
 } bench_run;
 
@@ -43,7 +45,7 @@ typedef struct bench_line {
     const char *note; /* for the table only; NULL: none */
 } bench_line;
 void bench_header(const bench_settings *s);
-void bench_report(const bench_run *r, const bench_line *line);
+void bench_report(bench_run *r, const bench_line *line);
 /* Whether --only lets a measurement of this name run. */
 bool bench_wanted(const bench_run *r, const char *bench);
 /* Says on stderr what went wrong on a tape, once, and marks the run; true if something had. */
@@ -57,8 +59,17 @@ heed_tensor *bench_random(bench_run *r, heed_shape shape, double scale, bench_ro
  * nothing else: the gradient of y is given. */
 double bench_backward(bench_run *r, heed_tensor *y);
 
+/* The yardsticks, as references to alternate with; the context is the run.  The triad moves
+ * BENCH_TRIAD_BYTES, the 512^3 product by CBLAS does BENCH_PRODUCT_FLOPS. */
+#define BENCH_TRIAD_ELEMENTS ((int64_t)1 << 25) /* 128 MB an array: four times the last cache */
+#define BENCH_TRIAD_BYTES (3.0 * (double)BENCH_TRIAD_ELEMENTS * (double)sizeof(heed_real))
+#define BENCH_EDGE 512
+#define BENCH_PRODUCT_FLOPS (2.0 * BENCH_EDGE * BENCH_EDGE * BENCH_EDGE)
+double bench_triad(void *run);
+double bench_product(void *run);
+
 /* The measurements, by subject. */
-void bench_machine(bench_run *r); /* fills fma, triad, product; always first */
+void bench_machine(bench_run *r); /* prepares the yardsticks; always first */
 void bench_few_rows(bench_run *r);
 void bench_linear(bench_run *r);
 void bench_memory(bench_run *r);

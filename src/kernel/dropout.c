@@ -1,44 +1,16 @@
-/* dropout.c: see dropout.h.  64 elements at a time; a range that begins or ends inside such a group
- * makes the whole group and takes its part. */
+/* dropout.c: see dropout.h; how a mask is made is in mask.h. */
 #include "kernel/dropout.h"
 
 #include "kernel/isa.h"
-#include "kernel/philox.h"
-#include "kernel/vec.h"
+#include "kernel/mask.h"
 
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_DROPOUT(DECLARE)
 
-VINLINE void make(real *mask, const uint16_t *half, int64_t n, uint16_t below, real scale)
-{
-    for (int64_t i = 0; i < n; i++)
-        mask[i] = half[i] < below ? 0 : scale;
-}
-
 void K(dropout_mask)(real *mask, const heed_rng *rng, uint64_t first, int64_t n, double rate)
 {
-    long rounded = lround(rate * 65536.0);
-    const uint16_t below = (uint16_t)(rounded > 65535 ? 65535 : rounded);
-    const real scale = (real)(65536.0 / (65536.0 - below));
-    uint16_t half[PHILOX_HALVES];
-    uint64_t block = first / 8;
-    int64_t skip = (int64_t)(first % 8);
-    if (skip && n > 0) {
-        philox_halves(half, rng, block);
-        int64_t part = n < 8 - skip ? n : 8 - skip;
-        make(mask, half + skip, part, below, scale);
-        mask += part;
-        n -= part;
-        block++;
-    }
-    for (; n >= PHILOX_HALVES; n -= PHILOX_HALVES, mask += PHILOX_HALVES, block += PHILOX_AT_ONCE) {
-        philox_halves(half, rng, block);
-        make(mask, half, PHILOX_HALVES, below, scale);
-    }
-    if (n > 0) {
-        philox_halves(half, rng, block);
-        make(mask, half, n, below, scale);
-    }
+    const mask_rule rule = mask_prepare(rng, rate);
+    mask_range(mask, &rule, first, n);
 }
 
 void K(masked_add)(real *y, const real *base, const real *x, const real *mask, real scale,
@@ -56,12 +28,13 @@ void K(masked_add)(real *y, const real *base, const real *x, const real *mask, r
 void K(dropout_add)(real *y, const real *base, const real *x, const heed_rng *rng, uint64_t first,
                     int64_t n, double rate)
 {
-    enum { CHUNK = 8 * PHILOX_HALVES };
+    enum { CHUNK = 8 * MASK_GROUP };
     real mask[CHUNK];
+    const mask_rule rule = mask_prepare(rng, rate);
     for (int64_t done = 0; done < n; done += CHUNK) {
         int64_t part = n - done < CHUNK ? n - done : CHUNK;
         if (rate > 0)
-            K(dropout_mask)(mask, rng, first + (uint64_t)done, part, rate);
+            mask_range(mask, &rule, first + (uint64_t)done, part);
         K(masked_add)
         (y + done, base ? base + done : NULL, x + done, rate > 0 ? mask : NULL, 1, part);
     }

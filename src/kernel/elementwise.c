@@ -123,11 +123,11 @@ VINLINE vreal gelu_slope(vreal x)
     return (real)0.5 * ((real)1 + verf(x * SQRT_HALF)) + x * phi;
 }
 
-/* s + x s (1-s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).  Beyond 12 it is 0 or 1, and x^3 must
+/* s + x s (1-s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).  Beyond 40 it is 0 or 1, and x^3 must
  * not overflow. */
 VINLINE vreal gelu_tanh_slope(vreal x)
 {
-    x = vmax(vset(-12), vmin(vset(12), x));
+    x = vmax(vset(-40), vmin(vset(40), x));
     vreal square = x * x;
     vreal s = vsigmoid((real)2 * SQRT_2_OVER_PI * (x + GELU_CUBIC * square * x));
     vreal slope = (real)2 * SQRT_2_OVER_PI * ((real)1 + (real)3 * GELU_CUBIC * square);

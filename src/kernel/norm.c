@@ -3,13 +3,11 @@
  * because the passes that stay in cache would otherwise leave the memory idle. */
 #include "kernel/norm.h"
 
-#include "kernel/dropout.h"
 #include "kernel/isa.h"
-#include "kernel/vec.h"
+#include "kernel/mask.h"
 
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_NORM(DECLARE)
-HEED_KERNELS_DROPOUT(DECLARE)
 
 #define LINE (64 / (int64_t)sizeof(real)) /* reals to a cache line */
 
@@ -20,32 +18,50 @@ VINLINE void fetch(const real *p, int64_t i, int64_t n)
             __builtin_prefetch(p + i + j);
 }
 
-/* sum of s = x + mask r (r NULL: x); with r, s is stored. */
-static real row_sum(real *s, const real *x, const real *r, const real *mask, int64_t d)
+static real row_sum(const real *x, int64_t d)
 {
     vreal sum[4] = {{0}, {0}, {0}, {0}};
     int64_t i = 0;
-    if (!r) {
-        for (; i + 4 * VW <= d; i += 4 * VW)
-            for (int u = 0; u < 4; u++)
-                sum[u] += vload(x + i + u * VW);
-        for (; i < d; i += VW)
-            sum[0] += vload_at(x, i, d);
-    } else {
-        for (; i + 4 * VW <= d; i += 4 * VW)
-            for (int u = 0; u < 4; u++) {
-                int64_t j = i + u * VW;
-                vreal v = vload(x + j) + vload(mask + j) * vload(r + j);
-                vstore(s + j, v);
-                sum[u] += v;
-            }
-        for (; i < d; i += VW) {
-            vreal v = vload_at(x, i, d) + vload_at(mask, i, d) * vload_at(r, i, d);
-            vstore_at(s, v, i, d);
-            sum[0] += v;
+    for (; i + 4 * VW <= d; i += 4 * VW)
+        for (int u = 0; u < 4; u++)
+            sum[u] += vload(x + i + u * VW);
+    for (; i < d; i += VW)
+        sum[0] += vload_at(x, i, d);
+    return vsum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+/* The row whose first element is number `first`: groups of its mask that can be made one by one
+ * while the row is read.  The others are made here, at once. */
+VINLINE int64_t mask_row(real *mask, const mask_rule *rule, double rate, uint64_t first, int64_t d)
+{
+    if (rate == 0)
+        return 0;
+    int64_t grouped = first % 8 ? 0 : d / MASK_GROUP * MASK_GROUP;
+    mask_range(mask + grouped, rule, first + (uint64_t)grouped, d - grouped);
+    return grouped;
+}
+
+/* s = x + mask r and its sum. */
+static real row_residual(real *s, const real *x, const real *r, real *mask, const mask_rule *rule,
+                         double rate, uint64_t first, int64_t d)
+{
+    const int64_t grouped = mask_row(mask, rule, rate, first, d);
+    vreal sum[2] = {{0}, {0}};
+    int64_t i = 0;
+    for (; i < grouped; i += MASK_GROUP) {
+        mask_group(mask + i, rule, (first + (uint64_t)i) / 8);
+        for (int64_t j = i; j < i + MASK_GROUP; j += VW) {
+            vreal v = vload(x + j) + vload(mask + j) * vload(r + j);
+            vstore(s + j, v);
+            sum[j / VW % 2] += v;
         }
     }
-    return vsum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (; i < d; i += VW) {
+        vreal v = vload_at(x, i, d) + vload_at(mask, i, d) * vload_at(r, i, d);
+        vstore_at(s, v, i, d);
+        sum[i / VW % 2] += v;
+    }
+    return vsum(sum[0] + sum[1]);
 }
 
 /* sum (s - mean)^2; meanwhile the lines of the next row are fetched. */
@@ -70,20 +86,38 @@ static real row_squares(const real *s, real mean, int64_t d, const real *next_x,
     return vsum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
+/* y = (s - mean) rstd gain + bias; y may be s. */
+VINLINE void row_write(real *y, const real *s, const real *gain, const real *bias, vreal mean,
+                       vreal rstd, int64_t d)
+{
+    int64_t i = 0;
+    for (; i + VW <= d; i += VW) {
+        vreal v = (vload(s + i) - mean) * rstd * vload(gain + i);
+        vstore(y + i, bias ? v + vload(bias + i) : v);
+    }
+    if (i < d) {
+        vreal v = (vload_at(s, i, d) - mean) * rstd * vload_at(gain, i, d);
+        vstore_at(y, bias ? v + vload_at(bias, i, d) : v, i, d);
+    }
+}
+
 void K(norm_forward)(const heed__norm *n, int64_t begin, int64_t end, real *scratch)
 {
     const int64_t d = n->d;
     real *mask = scratch;
-    if (n->rate == 0)
-        K(dropout_mask)(mask, &n->rng, 0, d, 0);
+    const mask_rule rule = mask_prepare(&n->rng, n->rate);
+    if (n->r && n->rate == 0)
+        mask_range(mask, &rule, 0, d);
     for (int64_t row = begin; row < end; row++) {
         const real *x = n->x + row * n->ldx, *r = n->r ? n->r + row * n->ldr : NULL;
         const bool last = row + 1 == end;
         real *y = n->y + row * d;
-        if (r && n->rate > 0)
-            K(dropout_mask)(mask, &n->rng, (uint64_t)(row * d), d, n->rate);
         const real *s = r ? y : x;
-        real sum = r || n->centred ? row_sum(y, x, r, mask, d) : 0;
+        real sum = 0;
+        if (r)
+            sum = row_residual(y, x, r, mask, &rule, n->rate, (uint64_t)(row * d), d);
+        else if (n->centred)
+            sum = row_sum(x, d);
         real mean = n->centred ? sum / (real)d : 0;
         real squares =
             row_squares(s, mean, d, last ? NULL : x + n->ldx, last || !r ? NULL : r + n->ldr);
@@ -92,11 +126,49 @@ void K(norm_forward)(const heed__norm *n, int64_t begin, int64_t end, real *scra
             n->mean[row] = mean;
         if (n->rstd)
             n->rstd[row] = rstd;
-        const vreal m = vset(mean), k = vset(rstd);
-        for (int64_t i = 0; i < d; i += VW) {
-            vreal v = (vload_at(s, i, d) - m) * k * vload_at(n->gain, i, d);
-            vstore_at(y, n->bias ? v + vload_at(n->bias, i, d) : v, i, d);
-        }
+        if (n->bias)
+            row_write(y, s, n->gain, n->bias, vset(mean), vset(rstd), d);
+        else
+            row_write(y, s, n->gain, NULL, vset(mean), vset(rstd), d);
+    }
+}
+
+/* One row on its way back: what both passes over it read. */
+struct row {
+    const real *x, *r, *mask, *gain, *dy; /* r NULL: no residual */
+    real *s;                              /* x + mask r, where there is r */
+    vreal mean, rstd;
+};
+
+/* First pass: s, the row's part of dgain and dbias, sum g and sum g h with g = gain dy. */
+VINLINE void row_sums(const struct row *w, real *dgain, real *dbias, vreal *sum_g, vreal *sum_gh,
+                      int64_t i, int64_t d)
+{
+    vreal s = vload_at(w->x, i, d), g = vload_at(w->dy, i, d);
+    if (w->r) {
+        s += vload_at(w->mask, i, d) * vload_at(w->r, i, d);
+        vstore_at(w->s, s, i, d);
+    }
+    vreal h = (s - w->mean) * w->rstd;
+    vstore_at(dgain, vload_at(dgain, i, d) + g * h, i, d);
+    vstore_at(dbias, vload_at(dbias, i, d) + g, i, d);
+    g *= vload_at(w->gain, i, d);
+    *sum_g += g;
+    *sum_gh += g * h;
+}
+
+/* Second pass: ds = rstd (g - mean_g - h mean_gh). */
+VINLINE void row_spread(const struct row *w, real *dx, real *dr, bool assign_x, bool assign_r,
+                        vreal mean_g, vreal mean_gh, int64_t i, int64_t d)
+{
+    vreal h = (vload_at(w->r ? w->s : w->x, i, d) - w->mean) * w->rstd;
+    vreal g = vload_at(w->dy, i, d) * vload_at(w->gain, i, d);
+    vreal ds = w->rstd * (g - mean_g - h * mean_gh);
+    if (dx)
+        vstore_at(dx, assign_x ? ds : vload_at(dx, i, d) + ds, i, d);
+    if (dr) {
+        ds *= vload_at(w->mask, i, d);
+        vstore_at(dr, assign_r ? ds : vload_at(dr, i, d) + ds, i, d);
     }
 }
 
@@ -106,52 +178,49 @@ void K(norm_forward)(const heed__norm *n, int64_t begin, int64_t end, real *scra
 void K(norm_backward)(const heed__norm *n, int64_t begin, int64_t end, real *scratch)
 {
     const int64_t d = n->d;
-    real *mask = scratch, *sum = scratch + d;
-    real *dgain = HEED_NORM_DGAIN(scratch, d), *dbias = HEED_NORM_DBIAS(scratch, d);
+    real *mask = scratch, *dgain = HEED_NORM_DGAIN(scratch, d),
+         *dbias = HEED_NORM_DBIAS(scratch, d);
     memset(dgain, 0, 2 * (size_t)d * sizeof(real));
-    if (n->rate == 0)
-        K(dropout_mask)(mask, &n->rng, 0, d, 0);
+    const mask_rule rule = mask_prepare(&n->rng, n->rate);
+    if (n->r && n->rate == 0)
+        mask_range(mask, &rule, 0, d);
     for (int64_t row = begin; row < end; row++) {
-        const real *x = n->x + row * n->ldx, *r = n->r ? n->r + row * n->ldr : NULL;
-        const real *dy = n->dy + row * d;
-        const bool last = row + 1 == end;
-        if (r && n->rate > 0)
-            K(dropout_mask)(mask, &n->rng, (uint64_t)(row * d), d, n->rate);
-        const real *s = r ? sum : x;
-        const vreal m = vset(n->centred ? n->mean[row] : 0), k = vset(n->rstd[row]);
+        const struct row w = {.x = n->x + row * n->ldx,
+                              .r = n->r ? n->r + row * n->ldr : NULL,
+                              .mask = mask,
+                              .gain = n->gain,
+                              .dy = n->dy + row * d,
+                              .s = scratch + d,
+                              .mean = vset(n->centred ? n->mean[row] : 0),
+                              .rstd = vset(n->rstd[row])};
+        const uint64_t first = (uint64_t)(row * d);
+        const int64_t grouped = w.r ? mask_row(mask, &rule, n->rate, first, d) : 0;
         vreal sum_g = {0}, sum_gh = {0};
-        for (int64_t i = 0; i < d; i += VW) {
-            vreal v = vload_at(x, i, d), g = vload_at(dy, i, d);
-            if (r) {
-                v += vload_at(mask, i, d) * vload_at(r, i, d);
-                vstore_at(sum, v, i, d);
-            }
-            v = (v - m) * k;
-            vstore_at(dgain, vload_at(dgain, i, d) + g * v, i, d);
-            vstore_at(dbias, vload_at(dbias, i, d) + g, i, d);
-            g *= vload_at(n->gain, i, d);
-            sum_g += g;
-            sum_gh += g * v;
+        int64_t i = 0;
+        for (; i < grouped; i += MASK_GROUP) {
+            mask_group(mask + i, &rule, (first + (uint64_t)i) / 8);
+            for (int64_t j = i; j < i + MASK_GROUP; j += VW)
+                row_sums(&w, dgain, dbias, &sum_g, &sum_gh, j, d);
         }
-        const vreal c = vset(n->centred ? vsum(sum_g) / (real)d : 0);
-        const vreal ch = vset(vsum(sum_gh) / (real)d);
+        for (; i + VW <= d; i += VW)
+            row_sums(&w, dgain, dbias, &sum_g, &sum_gh, i, d);
+        if (i < d)
+            row_sums(&w, dgain, dbias, &sum_g, &sum_gh, i, d);
+        const vreal mean_g = vset(n->centred ? vsum(sum_g) / (real)d : 0);
+        const vreal mean_gh = vset(vsum(sum_gh) / (real)d);
+        const bool assign_x = n->assign_x, assign_r = n->assign_r, last = row + 1 == end;
         real *dx = n->dx ? n->dx + row * n->lddx : NULL, *dr = n->dr ? n->dr + row * n->lddr : NULL;
-        for (int64_t i = 0; i < d; i += VW) {
+        for (i = 0; i + VW <= d; i += VW) {
             if (!last && i % LINE == 0) {
-                __builtin_prefetch(x + n->ldx + i);
-                __builtin_prefetch(dy + d + i);
-                if (r)
-                    __builtin_prefetch(r + n->ldr + i);
+                __builtin_prefetch(w.x + n->ldx + i);
+                __builtin_prefetch(w.dy + d + i);
+                if (w.r)
+                    __builtin_prefetch(w.r + n->ldr + i);
             }
-            vreal h = (vload_at(s, i, d) - m) * k;
-            vreal ds = k * (vload_at(dy, i, d) * vload_at(n->gain, i, d) - c - h * ch);
-            if (dx)
-                vstore_at(dx, n->assign_x ? ds : vload_at(dx, i, d) + ds, i, d);
-            if (dr) {
-                ds *= vload_at(mask, i, d);
-                vstore_at(dr, n->assign_r ? ds : vload_at(dr, i, d) + ds, i, d);
-            }
+            row_spread(&w, dx, dr, assign_x, assign_r, mean_g, mean_gh, i, d);
         }
+        if (i < d)
+            row_spread(&w, dx, dr, assign_x, assign_r, mean_g, mean_gh, i, d);
     }
 }
 

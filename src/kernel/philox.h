@@ -12,9 +12,10 @@
 #include <immintrin.h>
 #endif
 
-#define PHILOX_AT_ONCE 8                   /* blocks */
-#define PHILOX_HALVES (8 * PHILOX_AT_ONCE) /* half-words, 16 bits each, low half of a word first   \
-                                            */
+#define PHILOX_AT_ONCE 8 /* blocks */
+#define PHILOX_HALVES                                                                              \
+    (8 * PHILOX_AT_ONCE) /* half-words, 16 bits each, low half of a word first                     \
+                          */
 
 #if defined(__AVX2__)
 #define PHILOX_LANES 4
@@ -40,32 +41,44 @@ typedef __m128i philox_reg;
 #ifdef PHILOX_LANES
 #define PHILOX_REGS (PHILOX_AT_ONCE / PHILOX_LANES)
 
-static inline __attribute__((always_inline)) void philox_halves(uint16_t half[PHILOX_HALVES],
-                                                                const heed_rng *rng, uint64_t block)
+/* What all blocks of a stream share, spread over registers once. */
+typedef struct philox_stream {
+    philox_reg key[HEED_PHILOX_ROUNDS][2];
+    philox_reg c2, c3;
+} philox_stream;
+
+static inline philox_stream philox_prepare(const heed_rng *rng)
+{
+    philox_stream s = {.c2 = PHILOX_SET1(rng->stream[0]), .c3 = PHILOX_SET1(rng->stream[1])};
+    for (uint32_t round = 0; round < HEED_PHILOX_ROUNDS; round++) {
+        s.key[round][0] = PHILOX_SET1((uint32_t)(rng->key[0] + round * HEED_PHILOX_W0));
+        s.key[round][1] = PHILOX_SET1((uint32_t)(rng->key[1] + round * HEED_PHILOX_W1));
+    }
+    return s;
+}
+
+static inline __attribute__((always_inline)) void
+philox_halves(uint16_t half[PHILOX_HALVES], const philox_stream *s, uint64_t block)
 {
     philox_reg c0[PHILOX_REGS], c1[PHILOX_REGS], c2[PHILOX_REGS], c3[PHILOX_REGS];
     for (int i = 0; i < PHILOX_REGS; i++) {
         c0[i] = PHILOX_OP(add_epi64)(PHILOX_SET1(block + (uint64_t)i * PHILOX_LANES),
                                      PHILOX_LANE_NUMBERS);
         c1[i] = PHILOX_OP(srli_epi64)(c0[i], 32);
-        c2[i] = PHILOX_SET1(rng->stream[0]);
-        c3[i] = PHILOX_SET1(rng->stream[1]);
+        c2[i] = s->c2;
+        c3[i] = s->c3;
     }
-    uint32_t k0 = rng->key[0], k1 = rng->key[1];
     const philox_reg m0 = PHILOX_SET1(HEED_PHILOX_M0), m1 = PHILOX_SET1(HEED_PHILOX_M1);
-    for (int round = 0; round < HEED_PHILOX_ROUNDS; round++) {
-        const philox_reg key0 = PHILOX_SET1(k0), key1 = PHILOX_SET1(k1);
+    for (int round = 0; round < HEED_PHILOX_ROUNDS; round++)
         for (int i = 0; i < PHILOX_REGS; i++) {
+            /* The key meets the word that does not wait for the product. */
             philox_reg p0 = PHILOX_OP(mul_epu32)(c0[i], m0);
             philox_reg p1 = PHILOX_OP(mul_epu32)(c2[i], m1);
-            c0[i] = PHILOX_XOR(PHILOX_XOR(PHILOX_OP(srli_epi64)(p1, 32), key0), c1[i]);
+            c0[i] = PHILOX_XOR(PHILOX_OP(srli_epi64)(p1, 32), PHILOX_XOR(c1[i], s->key[round][0]));
             c1[i] = p1;
-            c2[i] = PHILOX_XOR(PHILOX_XOR(PHILOX_OP(srli_epi64)(p0, 32), key1), c3[i]);
+            c2[i] = PHILOX_XOR(PHILOX_OP(srli_epi64)(p0, 32), PHILOX_XOR(c3[i], s->key[round][1]));
             c3[i] = p0;
         }
-        k0 += HEED_PHILOX_W0;
-        k1 += HEED_PHILOX_W1;
-    }
     for (int i = 0; i < PHILOX_REGS; i++) {
         /* words 0 and 1 of each counter side by side, then 2 and 3 behind them */
         const philox_reg low = PHILOX_SET1(0xFFFFFFFFu);
@@ -77,11 +90,19 @@ static inline __attribute__((always_inline)) void philox_halves(uint16_t half[PH
     }
 }
 #else
-static inline void philox_halves(uint16_t half[PHILOX_HALVES], const heed_rng *rng, uint64_t block)
+typedef heed_rng philox_stream;
+
+static inline philox_stream philox_prepare(const heed_rng *rng)
+{
+    return *rng;
+}
+
+static inline void philox_halves(uint16_t half[PHILOX_HALVES], const philox_stream *s,
+                                 uint64_t block)
 {
     for (int i = 0; i < PHILOX_AT_ONCE; i++) {
         uint32_t word[4];
-        heed__philox(word, rng, block + (uint64_t)i);
+        heed__philox(word, s, block + (uint64_t)i);
         for (int j = 0; j < 4; j++) {
             *half++ = (uint16_t)word[j];
             *half++ = (uint16_t)(word[j] >> 16);

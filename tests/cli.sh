@@ -1,0 +1,133 @@
+#!/bin/sh
+# cli.sh: the program from outside: stdout, stderr and exit code of each command.
+# Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
+set -u
+heed=${1:-build/heed}
+case $heed in /*) ;; *) heed=$PWD/$heed ;; esac
+[ -x "$heed" ] || { echo "there is no program '$heed'" >&2; exit 1; }
+room=$(mktemp -d) || exit 1
+trap 'rm -rf "$room"' EXIT
+cd "$room" || exit 1
+passed=0 failed=0
+
+# run ARGUMENT...: leaves out, err and the exit code in rc.
+run() {
+    what="heed $*"
+    "$heed" "$@" >out 2>err </dev/null
+    rc=$?
+}
+
+verdict() {
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED %s: %s\n' "$what" "$2"
+        sed 's/^/    out: /' out | head -n 20
+        sed 's/^/    err: /' err | head -n 20
+    fi
+}
+
+exits() { [ "$rc" = "$1" ]; verdict $? "exit $rc, expected $1"; }
+says() { grep -q -- "$1" out; verdict $? "stdout lacks '$1'"; }
+complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
+quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
+quiet_err() { [ ! -s err ]; verdict $? "stderr is not empty"; }
+
+# Catches a program that says nothing to someone who does not know it.
+run
+exits 0; says '^usage: heed <command>'; says '^  selftest '; quiet_err
+
+# Catches a command without help, or help on stderr.
+for command in list selftest bench version help; do
+    run help $command
+    exits 0; says "^usage: heed $command \[options\]"; says '^  --help '; quiet_err
+    run $command --help
+    exits 0; says "^usage: heed $command \[options\]"; quiet_err
+done
+run --help
+exits 0; says '^usage: heed <command>'
+
+# Catches help that runs over 80 columns.
+for command in list selftest bench version help; do "$heed" help $command; done >out 2>err
+what='heed help ...'
+[ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
+
+# Catches mistakes in the command line that pass, exit other than 2, or dirty stdout.
+run benhc
+exits 2; complains "heed: unknown command 'benhc'; did you mean 'bench'?"; quiet_out
+run xyzzy
+exits 2; complains "heed: unknown command 'xyzzy'"; quiet_out
+run help selftset
+exits 2; complains "heed: unknown command 'selftset'; did you mean 'selftest'?"; quiet_out
+run selftest --thread 1
+exits 2; complains "heed: unknown option '--thread'; did you mean '--threads'?"; quiet_out
+complains "try 'heed selftest --help'"
+run selftest --threads 65
+exits 2; complains "heed: option '--threads' is '65', expected a whole number from 0 to 64"
+run selftest --threads
+exits 2; complains "heed: option '--threads' needs a value"
+run selftest extra
+exits 2; complains "heed: unexpected argument 'extra'"
+run list
+exits 2; complains 'heed: missing argument, expected ops'
+run list op
+exits 2; complains "heed: unknown list 'op'; did you mean 'ops'?"; quiet_out
+run bench kernel
+exits 2; complains "heed: unknown benchmark 'kernel'; did you mean 'kernels'?"; quiet_out
+run bench kernels --only nothing-like-this --threads 1
+exits 1; complains "heed: no measurement has 'nothing-like-this' in its name"
+
+# Catches a version that does not say what runs, or an instruction set that cannot be forced.
+run --version
+exits 0; says '^heed [0-9]*\.[0-9]*\.[0-9]*$'; says '^blas:  *[A-Za-z]'; says '^threads:  *[1-9]'
+says '^instruction set: [a-z]'; quiet_err
+HEED_ISA=baseline; export HEED_ISA
+run version
+exits 0; says '^instruction set: baseline$'
+unset HEED_ISA
+
+# Catches an operator list that is empty or lacks its columns.
+run list ops
+exits 0; says '^softmax  *[0-9]* cases  y'; says '^attention '; quiet_err
+[ "$(wc -l <out)" -gt 40 ]; verdict $? 'fewer than 40 operators'
+
+# Catches a wrong gradient in this build, a summary that scripts cannot read, and a config file or
+# its precedence ignored by a command.
+run selftest --threads 1
+exits 0; says '^[1-9][0-9]* passed, 0 failed$'; says 'error at most 0.01 of'; quiet_err
+[ "$(tail -n 1 out | grep -c ' passed, ')" = 1 ]; verdict $? 'the summary is not the last line'
+echo '{"threads": 3, "verbose": true}' >config.json
+run selftest --config config.json --print-config
+exits 0; says '"threads": 3,'; says '"verbose": true'; quiet_err
+run selftest --config config.json --print-config --threads 2 --no-verbose
+exits 0; says '"threads": 2,'; says '"verbose": false'
+echo '{"thread": 3}' >config.json
+run selftest --config config.json
+exits 1; complains "heed: 'config.json': unknown option 'thread'; did you mean 'threads'?"; quiet_out
+run selftest --config missing.json
+exits 1; complains "heed: cannot read 'missing.json': No such file or directory"
+
+# Catches benchmark lines that machines cannot read, or fields that are missing.
+run bench kernels --threads 1 --only 'add forward' --json
+exits 0; quiet_err
+says '^{"bench":"add forward+backward","shape":"1x64","threads":1,"value":[0-9.e+-]*,"unit":"us","reference":0.5,"ratio":[0-9.e+-]*,"target":1}$'
+[ "$(wc -l <out)" = 1 ]; verdict $? 'expected one line'
+
+# Catches results that are lost in silence: a full disk, a reader that went away.
+what='heed list ops >/dev/full'
+: >out
+"$heed" list ops >/dev/full 2>err </dev/null
+rc=$?
+exits 1; complains 'heed: cannot write to standard output: No space left on device'
+what='heed list ops, into a closed pipe'
+{ sleep 0.2; "$heed" list ops 2>err; echo $? >code; } | :
+rc=$(cat code)
+exits 1; complains 'heed: cannot write to standard output: Broken pipe'
+what='heed list ops >&-'
+"$heed" list ops >&- 2>err </dev/null
+rc=$?
+exits 1; complains 'heed: cannot write to standard output: Bad file descriptor'
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
