@@ -131,6 +131,22 @@ static void kernels_match_naive(void **state)
     }
 }
 
+/* Catches a mistake in what is copied together when rows lie far apart, in more than one panel. */
+static void far_apart_matches_naive(void **state)
+{
+    (void)state;
+    for (int set = 0; heed__kernels_at(set); set++)
+        for (int form = 0; form < 4; form++) { /* NN, TN; beta 0, 1 */
+            bool tn = form & 1;
+            problem q = problem_new(200, 37, 261, tn, false, (heed_real)(form / 2), 256);
+            heed__product *p = &q.p;
+            heed__kernels_at(set)->gemm_few(p->c, p->ldc, p->a, tn ? 1 : p->lda, tn ? p->lda : 1,
+                                            p->b, p->ldb, p->m, p->n, p->k, p->beta);
+            problem_check(&q, heed__kernels_at(set)->isa);
+            problem_free(&q);
+        }
+}
+
 /* Catches a wrong cut over threads, a wrong choice of kernel, and sizes of zero and one. */
 static void product_matches_naive(void **state)
 {
@@ -241,9 +257,10 @@ static void machine_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_match_naive),    cmocka_unit_test(product_matches_naive),
-        cmocka_unit_test(same_threads_same_bits), cmocka_unit_test(after_sees_each_element_once),
-        cmocka_unit_test(rows_do_not_meet),       cmocka_unit_test(machine_is_described),
+        cmocka_unit_test(kernels_match_naive),          cmocka_unit_test(far_apart_matches_naive),
+        cmocka_unit_test(product_matches_naive),        cmocka_unit_test(same_threads_same_bits),
+        cmocka_unit_test(after_sees_each_element_once), cmocka_unit_test(rows_do_not_meet),
+        cmocka_unit_test(machine_is_described),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,14 @@ HEED_KERNELS_GEMM(DECLARE)
  * while B goes by once or twice, few rows at a time keep few pages and streams open; a strip that
  * is copied repays more. */
 #define DEPTH_FEW 32
-#define DEPTH_COPIED 128
+#define DEPTH_COPIED 256
 /* A strip of B is copied if so many tiles use it and its rows are so far apart that they fall into
  * few sets of the first-level cache and push each other out. */
 #define COPIED_FROM 3
 #define FAR_APART 256
 #define MAX_STRIP (4 * VBYTES / (int)sizeof(real))
 /* Rows of A that share a strip of B. */
-#define PANEL_ROWS 96
+#define PANEL_ROWS 192
 /* With a sum this short a row of C is read, increased and written as it stands in memory. */
 #define SHORT_SUM 4
 
@@ -98,24 +98,32 @@ static void tile(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_c
                        n - j < MICRO_COLS ? n - j : MICRO_COLS, k, beta);
 }
 
-/* Rows [top, bottom) of C, and of B rows [p, p + deep): strip by strip, each copied to where its
- * rows are neighbours if it is used more than once. */
+/* Up to PANEL_ROWS rows of C and a sum of up to DEPTH_COPIED, strip by strip of B.  What is used
+ * often but lies far apart (strips of B, columns of A for A^T B) is first copied together. */
 static void panel(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_col, const real *b,
                   int64_t ldb, int64_t m, int64_t n, int64_t k, real beta)
 {
-    real copy[DEPTH_COPIED * MAX_STRIP];
+    real b_copy[DEPTH_COPIED * MAX_STRIP], a_copy[PANEL_ROWS * DEPTH_COPIED];
     int64_t tiles = (m + MICRO_ROWS - 1) / MICRO_ROWS;
     int64_t width = strip_registers((m + tiles - 1) / tiles) * VW;
     bool copied = tiles >= COPIED_FROM && ldb >= FAR_APART;
+    bool a_copied = copied && a_col >= FAR_APART;
+    for (int64_t i = 0; a_copied && i < tiles; i++) {
+        int64_t top = micro_edge(m, tiles, i), rows = micro_edge(m, tiles, i + 1) - top;
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t r = 0; r < rows; r++)
+                a_copy[top * k + p * rows + r] = a[(top + r) * a_row + p * a_col];
+    }
     for (int64_t j = 0; j < n; j += width) {
         int64_t columns = n - j < width ? n - j : width;
         for (int64_t p = 0; copied && p < k; p++)
             for (int64_t q = 0; q < columns; q += VW)
-                vstore(copy + p * width + q, vload_at(b + p * ldb + j, q, columns));
+                vstore(b_copy + p * width + q, vload_at(b + p * ldb + j, q, columns));
         for (int64_t i = 0; i < tiles; i++) {
-            int64_t top = micro_edge(m, tiles, i), bottom = micro_edge(m, tiles, i + 1);
-            tile(c + top * ldc + j, ldc, a + top * a_row, a_row, a_col, copied ? copy : b + j,
-                 copied ? width : ldb, bottom - top, columns, k, beta);
+            int64_t top = micro_edge(m, tiles, i), rows = micro_edge(m, tiles, i + 1) - top;
+            tile(c + top * ldc + j, ldc, a_copied ? a_copy + top * k : a + top * a_row,
+                 a_copied ? 1 : a_row, a_copied ? rows : a_col, copied ? b_copy : b + j,
+                 copied ? width : ldb, rows, columns, k, beta);
         }
     }
 }

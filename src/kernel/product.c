@@ -10,22 +10,27 @@
 
 #include <string.h>
 
-/* Where our kernels beat the libraries, or at least BLIS (measured, AVX2): up to so many rows ...
- */
-#define FEW_ROWS 16
-/* ... A B and A^T B with a sum so short, or so small a product (multiply-adds), ... */
+/* Where our kernels beat the libraries, or at least BLIS (measured, AVX2).  A B and A^T B: up to so
+ * many rows (below 512 BLIS 0.9 does not pack, and falls from 90 to 60 GFLOP/s where the columns
+ * are many; OpenBLAS is a tenth better than we are from 128 on), with so short a sum, or so small a
+ * product (multiply-adds) ... */
+#define SOME_ROWS 384
 #define SHORT_SUM 16
 #define SMALL_PRODUCT (96 * 96 * 96)
-/* ... A B^T, a little weaker because its sums lie across the lanes, if so small or so narrow. */
-#define SMALL_NT (48 * 48 * 48)
+/* ... A B^T, a little weaker because its sums lie across the lanes, if so few rows or columns or so
+ * small a product. */
+#define FEW_ROWS 16
 #define FEW_COLS 8
+#define SMALL_NT (48 * 48 * 48)
+/* A block of the library's should have so many rows, for the reason above. */
+#define LIBRARY_ROWS 512
 /* Edges of the blocks: whole tiles of the libraries' kernels and whole cache lines. */
 #define GRAIN_ROWS 8
 #define GRAIN_COLS 16
 /* With a callback a block is finished in pieces of about this many elements, that the shared cache
  * still holds, but of no fewer rows than repays packing B again. */
 #define PIECE_ELEMENTS (1 << 20)
-#define PIECE_ROWS 512
+#define PIECE_ROWS 1024
 
 typedef enum method { NOTHING, FEW, FEW_NT, LIBRARY } method;
 
@@ -42,10 +47,11 @@ static method choose(const heed__product *p)
     if (p->k <= 0)
         return NOTHING;
     double size = (double)p->m * (double)p->n * (double)p->k;
-    bool few = p->m <= FEW_ROWS || !heed__blas_fits(p);
-    if (!p->trans_b && (few || p->k <= SHORT_SUM || size <= SMALL_PRODUCT))
+    bool fits = heed__blas_fits(p);
+    if (!p->trans_b && (p->m <= SOME_ROWS || p->k <= SHORT_SUM || size <= SMALL_PRODUCT || !fits))
         return FEW;
-    if (p->trans_b && !p->trans_a && (few || p->n <= FEW_COLS || size <= SMALL_NT))
+    if (p->trans_b && !p->trans_a &&
+        (p->m <= FEW_ROWS || p->n <= FEW_COLS || size <= SMALL_NT || !fits))
         return FEW_NT;
     return LIBRARY;
 }
@@ -140,7 +146,8 @@ void heed__gemm(const heed__product *p, int threads, heed__after_block *after, v
     job j = {.p = after ? *p : straighten(*p), .after = after, .context = context};
     j.by = choose(&j.p);
     int64_t depth = j.p.k < 1 ? 1 : j.p.k;
-    j.cut_rows = j.p.m >= j.p.n && j.p.m > FEW_ROWS;
+    int64_t rows = j.by == LIBRARY ? (int64_t)threads * LIBRARY_ROWS : FEW_ROWS + 1;
+    j.cut_rows = j.p.m >= j.p.n && (j.p.m >= rows || j.p.n < (int64_t)threads * GRAIN_COLS);
     if (j.cut_rows)
         heed__parallel(threads, j.p.m, GRAIN_ROWS, j.p.n * depth, range, &j);
     else
