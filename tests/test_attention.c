@@ -448,15 +448,17 @@ static void a_query_without_keys_gives_zeros(void **state)
 static void threads_never_change_a_bit(void **state)
 {
     (void)state;
-    enum { LENGTH = 61 };
-    static const int64_t lengths[] = {5, LENGTH, 33, 1, 60, 17};
-    static real first[4 * LENGTH * D], again[4 * LENGTH * D];
-    run_segment(lengths, 6, 1, 0, 1, first);
-    for (int threads = 1; threads <= 4; threads++)
-        for (int run = 0; run < 3; run++) {
-            run_segment(lengths, 6, 1, 0, threads, again);
-            assert_memory_equal(first, again, sizeof first);
-        }
+    enum { LONGEST = 61, SEGMENTS = 6 };
+    static const int64_t lengths[SEGMENTS] = {5, LONGEST, 33, 1, 60, 17};
+    static real first[4 * LONGEST * D], again[4 * LONGEST * D];
+    for (int which = 0; which < SEGMENTS; which++) {
+        run_segment(lengths, SEGMENTS, which, 0, 1, first);
+        for (int threads = 1; threads <= 4; threads++)
+            for (int repeat = 0; repeat < 3; repeat++) {
+                run_segment(lengths, SEGMENTS, which, 0, threads, again);
+                assert_memory_equal(first, again, (size_t)(4 * lengths[which] * D) * sizeof(real));
+            }
+    }
 }
 
 /* Catches: dropout that touches the weights given out, is not scaled, or works outside training. */

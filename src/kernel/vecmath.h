@@ -1,12 +1,12 @@
 /* vecmath.h: exp, expm1, log, log1p, tanh, erf, sigmoid of a register of numbers.
  *
- * float: range reduction and a minimax polynomial (Remez, fitted for these ranges), so that the
- * lane and the place in the row do not matter.  Largest errors in ulp over all floats, with and
- * without fused multiply-add (tests/test_vecmath.c holds us to them): exp 1.1   expm1 2 (x <= 88)
- * log 1.6   log1p 2   tanh 3   erf 3.5   sigmoid 2.5 NaN stays NaN.  exp of what would be subnormal
- * is 0: subnormals cost a hundred cycles each and carry nothing here.  tanh, erf, expm1 and log1p
- * keep their relative accuracy near 0. double, which only proves gradients: the C library's, lane
- * by lane. */
+ * float: range reduction and a minimax polynomial (Remez, fitted for these ranges).  Errors in ulp
+ * over all floats, with and without fused multiply-add (tests/test_vecmath.c): exp 1.1, expm1 2 for
+ * x <= 88, log 1.6, log1p 2, tanh 3, erf 3.5, sigmoid 2.5.  NaN stays NaN; small arguments keep
+ * their relative accuracy.  exp of what would be subnormal is 0: subnormals cost a hundred cycles
+ * each and carry nothing here.
+ *
+ * double, which only proves gradients: the C library's, lane by lane. */
 #ifndef HEED_KERNEL_VECMATH_H
 #define HEED_KERNEL_VECMATH_H
 
@@ -37,6 +37,10 @@ VLANES(verf, erf(x[i]))
 #define VLN2_HIGH 0.693359375f
 #define VLN2_LOW (-2.12194440e-4f)
 
+/* Bits are added without a sign: for what is out of range they wrap, and a later line replaces it.
+ */
+typedef uint32_t vuint __attribute__((vector_size(VBYTES)));
+
 /* 2^n as the amount to add to a float's bits, and r, for |x| < 2^22. */
 VINLINE vint vreduce(vreal x, vreal *r)
 {
@@ -62,7 +66,7 @@ VINLINE vreal vexp(vreal x)
     vint scale = vreduce(x, &r);
     /* 1 + q r^2 + r in [0.7, 1.5): adding n to its exponent cannot leave the normal range between
      * the two limits, 2^-126 and the largest float. */
-    vreal y = (vreal)((vint)(1.0f + vexpm1_small(r)) + scale);
+    vreal y = (vreal)((vuint)(1.0f + vexpm1_small(r)) + (vuint)scale);
     y = (vreal)((vint)y & (x >= -87.3365402f)); /* 0 below, and for -inf */
     return vselect(x <= 88.7228317f, y, x * INFINITY);
 }
