@@ -50,9 +50,16 @@ static void pack_rows(real *to, heed__matrix x, int64_t k, int64_t n, real scale
 {
     for (int64_t j = 0, w; j < n; j += w) {
         w = strip_width(n - j);
-        for (int64_t p = 0; p < k; p++)
-            for (int64_t i = 0; i < w; i += VW, to += VW)
-                vstore(to, scale * vload_at(x.at + p * x.ld + j, i, least(w, n - j)));
+        const real *from = x.at + j;
+        if (w == 2 * VW && n - j >= w)
+            for (int64_t p = 0; p < k; p++, from += x.ld, to += 2 * VW) {
+                vstore(to, scale * vload(from));
+                vstore(to + VW, scale * vload(from + VW));
+            }
+        else
+            for (int64_t p = 0; p < k; p++, from += x.ld)
+                for (int64_t i = 0; i < w; i += VW, to += VW)
+                    vstore(to, scale * vload_at(from, i, n - j));
     }
 }
 
@@ -108,6 +115,42 @@ static void pack_columns(real *to, heed__matrix x, int64_t k, int64_t n, real sc
 
 /* ---- products ---- */
 
+/* What the next call will read and write: the same rows of the next head or, after the last head,
+ * the next segment's.  Few multiply-adds fall on each number when segments are short, so memory has
+ * to be asked while this head computes: a little with every tile. */
+typedef struct ahead {
+    struct {
+        const char *at;
+        int64_t rows, step, bytes;
+    } part[7];
+    int parts, now;
+} ahead;
+
+static void look_ahead(ahead *f, const heed__head *h, heed__matrix x, int64_t rows, int64_t cols)
+{
+    if (!x.at || rows == 0)
+        return;
+    const int64_t size = sizeof(real);
+    const real *next = h->head + 1 < h->heads ? x.at + cols : x.at + rows * x.ld - h->head * cols;
+    f->part[f->parts].at = (const char *)next;
+    f->part[f->parts].rows = rows;
+    f->part[f->parts].step = x.ld * size;
+    f->part[f->parts++].bytes = cols * size;
+}
+
+/* Asks for the lines of FETCH_ROWS rows. */
+#define FETCH_ROWS 4
+VINLINE void fetch(ahead *f)
+{
+    for (int i = 0; i < FETCH_ROWS && f->now < f->parts; i++) {
+        for (int64_t line = 0; line < f->part[f->now].bytes; line += 64)
+            __builtin_prefetch(f->part[f->now].at + line);
+        f->part[f->now].at += f->part[f->now].step;
+        if (--f->part[f->now].rows == 0)
+            f->now++;
+    }
+}
+
 /* What causality leaves out of C (m,n) = A B, with query i0 the first of the block:
  *   COLUMNS  C is scores: row i needs columns 0..i0+i
  *   UPTO     A is weights: row i is zero after column i0+i
@@ -135,9 +178,9 @@ static __attribute__((noinline)) void wide_tile(real *c, int64_t ldc, const real
 }
 
 /* C = beta C + A B, B (depth,n) in strips, of which the first k rows are used. */
-static void product(heed__matrix c, const real *a, int64_t a_row, int64_t a_col, const real *b,
-                    int64_t depth, int64_t m, int64_t n, int64_t k, real beta, triangle kind,
-                    int64_t i0)
+static void product(ahead *f, heed__matrix c, const real *a, int64_t a_row, int64_t a_col,
+                    const real *b, int64_t depth, int64_t m, int64_t n, int64_t k, real beta,
+                    triangle kind, int64_t i0)
 {
     for (int64_t j = 0, w; j < n; b += w * depth, j += w) {
         w = strip_width(n - j);
@@ -146,6 +189,7 @@ static void product(heed__matrix c, const real *a, int64_t a_row, int64_t a_col,
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), bottom = micro_edge(m, tiles, i + 1);
             int64_t from = 0, to = k;
+            fetch(f);
             if (kind == COLUMNS && j >= i0 + bottom)
                 continue;
             if (kind == UPTO)
@@ -286,15 +330,20 @@ void K(head_forward)(const heed__head *h)
         zero_rows(h->out, 0, h->t, h->d_v);
         return;
     }
+    ahead f = {.parts = 0};
+    look_ahead(&f, h, h->k, h->s, h->d_k);
+    look_ahead(&f, h, h->v, h->s, h->d_v);
+    look_ahead(&f, h, h->q, h->t, h->d_k);
+    look_ahead(&f, h, h->out, h->t, h->d_v);
     pack_columns(keys, h->k, h->d_k, h->s, h->scale);
     pack_rows(values, h->v, h->s, h->d_v, 1);
     for (int64_t i0 = 0; i0 < h->t; i0 += QUERY_BLOCK) {
         const block b = block_at(h, &l, i0);
-        product(b.scores, h->q.at + i0 * h->q.ld, h->q.ld, 1, keys, h->d_k, b.m, round_up(h->s, VW),
-                h->d_k, 0, h->causal ? COLUMNS : WHOLE, i0);
+        product(&f, b.scores, h->q.at + i0 * h->q.ld, h->q.ld, 1, keys, h->d_k, b.m,
+                round_up(h->s, VW), h->d_k, 0, h->causal ? COLUMNS : WHOLE, i0);
         weights_of(h, &b, h->scratch + l.mask);
-        product(rows_from(h->out, i0), b.scores.at, b.scores.ld, 1, values, h->s, b.m, h->d_v, b.n,
-                0, h->causal ? UPTO : WHOLE, i0);
+        product(&f, rows_from(h->out, i0), b.scores.at, b.scores.ld, 1, values, h->s, b.m, h->d_v,
+                b.n, 0, h->causal ? UPTO : WHOLE, i0);
     }
 }
 
@@ -363,6 +412,14 @@ void K(head_backward)(const heed__head *h)
     zero_unreached(h);
     if (h->s == 0 || h->t == 0)
         return;
+    ahead f = {.parts = 0};
+    look_ahead(&f, h, h->v, h->s, h->d_v);
+    look_ahead(&f, h, h->k, h->s, h->d_k);
+    look_ahead(&f, h, h->d_out, h->t, h->d_v);
+    look_ahead(&f, h, h->q, h->t, h->d_k);
+    look_ahead(&f, h, h->d_q, h->t, h->d_k);
+    look_ahead(&f, h, h->d_k_rows, h->s, h->d_k);
+    look_ahead(&f, h, h->d_v_rows, h->s, h->d_v);
     if (h->d_out.at)
         pack_columns(values, h->v, h->d_v, h->s, 1);
     if (h->d_q.at)
@@ -373,21 +430,21 @@ void K(head_backward)(const heed__head *h)
         const heed__matrix d_out = {h->d_out.at ? h->d_out.at + i0 * h->d_out.ld : NULL,
                                     h->d_out.ld};
         if (h->d_out.at && to_scores)
-            product(b.scores, d_out.at, d_out.ld, 1, values, h->d_v, b.m, round_up(h->s, VW),
+            product(&f, b.scores, d_out.at, d_out.ld, 1, values, h->d_v, b.m, round_up(h->s, VW),
                     h->d_v, 0, causal ? COLUMNS : WHOLE, i0);
         weights_backward(h, &b, dropped, h->scratch + l.mask);
         if (h->d_q.at)
-            product(rows_from(h->d_q, i0), b.scores.at, b.scores.ld, 1, keys, h->s, b.m, h->d_k,
+            product(&f, rows_from(h->d_q, i0), b.scores.at, b.scores.ld, 1, keys, h->s, b.m, h->d_k,
                     b.n, h->beta_q, causal ? UPTO : WHOLE, i0);
         if (h->d_k_rows.at) {
             pack_rows(queries, rows_from(h->q, i0), b.m, h->d_k, h->scale);
-            product(h->d_k_rows, b.scores.at, 1, b.scores.ld, queries, b.m, b.n, h->d_k, b.m,
+            product(&f, h->d_k_rows, b.scores.at, 1, b.scores.ld, queries, b.m, b.n, h->d_k, b.m,
                     i0 == last ? h->beta_k : 1, causal ? FROM : WHOLE, i0);
         }
         if (h->d_v_rows.at && h->d_out.at) {
             const bool drops = h->dropout > 0;
             pack_rows(outputs, d_out, b.m, h->d_v, 1);
-            product(h->d_v_rows, drops ? dropped : h->weights + i0 * h->s, 1,
+            product(&f, h->d_v_rows, drops ? dropped : h->weights + i0 * h->s, 1,
                     drops ? b.scores.ld : h->s, outputs, b.m, b.n, h->d_v, b.m,
                     i0 == last ? h->beta_v : 1, causal ? FROM : WHOLE, i0);
         }
