@@ -265,7 +265,7 @@ check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind,
 	    $(call some_tests,gcc-reference-thread,$(NOT_SAN)) \
 	    FUZZ_SECONDS=$(FUZZ_SECONDS) $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
 	        build/clang-fuzzer-no-link+address+undefined/tests/%,$(wildcard tests/fuzz/fuzz_*.c))) \
-	    OMP_WAIT_POLICY=passive --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SAN))
+	    --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SAN))
 
 lint: ## format, warnings, include order, forbidden calls, exported names
 	@tools/deps build test clang lint

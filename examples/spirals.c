@@ -27,21 +27,21 @@ static heed_tensor *apply(heed_tape *t, const struct model *m, heed_tensor *poin
 }
 
 /* One turn and a half of each arm, half a turn apart, slightly shaken. */
-static void draw_points(float xy[POINTS][2], int32_t arm[POINTS])
+static void draw_points(heed_real xy[POINTS][2], int32_t arm[POINTS])
 {
     heed_rng_key key = {.seed = 1};
     heed_rng rng = heed_rng_stream(&key);
     for (int i = 0; i < POINTS; i++) {
         arm[i] = i % 2;
         double r = 0.1 + 0.9 * i / POINTS, angle = 3 * 3.14159265 * r + 3.14159265 * arm[i];
-        xy[i][0] = (float)(r * cos(angle) + 0.01 * heed_rng_normal(&rng, 2 * (uint64_t)i));
-        xy[i][1] = (float)(r * sin(angle) + 0.01 * heed_rng_normal(&rng, 2 * (uint64_t)i + 1));
+        xy[i][0] = (heed_real)(r * cos(angle) + 0.01 * heed_rng_normal(&rng, 2 * (uint64_t)i));
+        xy[i][1] = (heed_real)(r * sin(angle) + 0.01 * heed_rng_normal(&rng, 2 * (uint64_t)i + 1));
     }
 }
 
 static int count_right(const heed_tensor *logits, const int32_t *arm)
 {
-    const float *y = heed_tensor_data(logits);
+    const heed_real *y = heed_tensor_data(logits);
     int right = 0;
     for (int i = 0; i < POINTS; i++)
         right += (y[2 * i + 1] > y[2 * i]) == arm[i];
@@ -52,13 +52,13 @@ static int count_right(const heed_tensor *logits, const int32_t *arm)
 static void draw_plane(heed_tape *t, const struct model *m)
 {
     enum { WIDTH = 64, HEIGHT = 28 };
-    static float grid[WIDTH * HEIGHT][2];
+    static heed_real grid[WIDTH * HEIGHT][2];
     for (int i = 0; i < WIDTH * HEIGHT; i++) {
-        grid[i][0] = 2.2f * (float)(i % WIDTH) / (WIDTH - 1) - 1.1f;
-        grid[i][1] = 1.1f - 2.2f * (float)(i / WIDTH) / (HEIGHT - 1);
+        grid[i][0] = (heed_real)(2.2 * (i % WIDTH) / (WIDTH - 1) - 1.1);
+        grid[i][1] = (heed_real)(1.1 - 2.2 * (i / WIDTH) / (HEIGHT - 1));
     }
     heed_tape_reset(t);
-    const float *y =
+    const heed_real *y =
         heed_tensor_data(apply(t, m, heed_input(t, HEED_SHAPE(WIDTH * HEIGHT, 2), grid[0])));
     if (!y)
         return;
@@ -68,7 +68,7 @@ static void draw_plane(heed_tape *t, const struct model *m)
 
 int main(void)
 {
-    static float xy[POINTS][2];
+    static heed_real xy[POINTS][2];
     static int32_t arm[POINTS];
     draw_points(xy, arm);
 

@@ -6,7 +6,7 @@
  *
  *     int main(void)
  *     {
- *         static const float in[] = {0, 0, 0, 1, 1, 0, 1, 1};
+ *         static const heed_real in[] = {0, 0, 0, 1, 1, 0, 1, 1};
  *         static const int32_t answer[] = {0, 1, 1, 0};
  *         heed_error err = {0};
  *         heed_params *p = heed_params_new(NULL, &err);

@@ -177,6 +177,8 @@ typedef struct heed_rnn_layer {
 typedef struct heed_rnn_state {
     heed_lstm_state at[HEED_RNN_MAX_LAYERS][2]; /* c is NULL for GRU */
 } heed_rnn_state;
+/* Input weights Xavier uniform, recurrent ones orthogonal, biases zero but for the LSTM's forget
+ * gate, which starts at 1. */
 void heed_rnn_build(heed_rnn_layer *l, heed_scope s, const heed_rnn_options *options);
 /* start and end may be NULL. */
 heed_tensor *heed_rnn_apply(heed_tape *t, const heed_rnn_layer *l, heed_tensor *x,

@@ -1,17 +1,5 @@
 /* elementwise.h: functions, arithmetic and their derivatives over n numbers that follow each other.
- *
- * An output may be one of the inputs.
- *
- *   unary         y = f(x)
- *   unary_grad    dx += dy f'; reads x where heed__unary_needs_x, else y = f(x): the other may be
- *                 NULL
- *   affine        y = scale x + shift
- *   clamp         y = x kept in [low, high]; clamp_grad: dx += dy where x is inside
- *   arith         y = a op b; arith_one: y = a op b for a single b
- *   accumulate    y += scale x; increase: y += scale
- *   multiply_add  y += a b
- *   divide_add    y += a / b
- *   divide_grad   db -= dy y / b, for y = a / b */
+ */
 #ifndef HEED_KERNEL_ELEMENTWISE_H
 #define HEED_KERNEL_ELEMENTWISE_H
 
@@ -50,6 +38,18 @@ static inline bool heed__unary_needs_x(int kind)
 
 typedef enum heed__arith_kind { HEED__ADD, HEED__SUB, HEED__MUL, HEED__DIV } heed__arith_kind;
 
+/* An output may be one of the inputs.
+ *
+ *   unary         y = f(x)
+ *   unary_grad    dx += dy f'; reads x where heed__unary_needs_x, else y = f(x): the other may be
+ *                 NULL
+ *   affine        y = scale x + shift
+ *   clamp         y = x kept in [low, high]; clamp_grad: dx += dy where x is inside
+ *   arith         y = a op b; arith_one: y = a op b for a single b
+ *   accumulate    y += scale x; increase: y += scale
+ *   multiply_add  y += a b
+ *   divide_add    y += a / b
+ *   divide_grad   db -= dy y / b, for y = a / b */
 #define HEED_KERNELS_ELEMENTWISE(X)                                                                \
     X(void, unary, (int kind, heed_real *y, const heed_real *x, int64_t n))                        \
     X(void, unary_grad,                                                                            \

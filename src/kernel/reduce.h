@@ -1,6 +1,10 @@
-/* reduce.h: many numbers to one, along a row or down the columns of a block of rows.
- *
- * Rows: n numbers that follow each other; sums go through fixed lanes, whatever the threads.
+/* reduce.h: many numbers to one, along a row or down the columns of a block of rows. */
+#ifndef HEED_KERNEL_REDUCE_H
+#define HEED_KERNEL_REDUCE_H
+
+#include <heed/base.h>
+
+/* Rows: n numbers that follow each other; sums go through fixed lanes, whatever the threads.
  *
  *   row_sum, row_dot  sum x; sum a b
  *   row_max           the largest (-inf for n = 0); *index its first place
@@ -13,11 +17,6 @@
  *   column_sum, column_max (first row that has it), column_logsumexp, column_exp_grad: as above
  *   column_softmax       y = exp(x - max) / sum; a column of -inf gives zeros
  *   column_softmax_grad  dx += y (dy - sum dy y); dy and y have the same ld */
-#ifndef HEED_KERNEL_REDUCE_H
-#define HEED_KERNEL_REDUCE_H
-
-#include <heed/base.h>
-
 #define HEED_KERNELS_REDUCE(X)                                                                     \
     X(heed_real, row_sum, (const heed_real *x, int64_t n))                                         \
     X(heed_real, row_dot, (const heed_real *a, const heed_real *b, int64_t n))                     \

@@ -50,15 +50,15 @@ VINLINE void vstore(real *p, vreal v)
  * eight inserts. */
 VINLINE vreal vset(real x)
 {
-    return x - (vreal){0};
+    return x - (vreal){0}; /* not plus: -0 + 0 is 0 */
 }
 
 /* All bits of lane i set for i < n. */
 VINLINE vint vfirst(int64_t n)
 {
+    static const vint_lane lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     vint lane;
-    for (int i = 0; i < VW; i++)
-        lane[i] = i;
+    memcpy(&lane, lanes, sizeof lane);
     return lane < (vint){0} + (vint_lane)n;
 }
 

@@ -1,12 +1,12 @@
 /* vecmath.h: exp, expm1, log, log1p, tanh, erf, sigmoid of a register of numbers.
  *
- * float: range reduction and a minimax polynomial (Remez, fitted for these ranges), so that the
- * lane and the place in the row do not matter.  Largest errors in ulp over all floats, with and
- * without fused multiply-add (tests/test_vecmath.c holds us to them): exp 1.1   expm1 2 (x <= 88)
- * log 1.6   log1p 2   tanh 3   erf 3.5   sigmoid 2.5 NaN stays NaN.  exp of what would be subnormal
- * is 0: subnormals cost a hundred cycles each and carry nothing here.  tanh, erf, expm1 and log1p
- * keep their relative accuracy near 0. double, which only proves gradients: the C library's, lane
- * by lane. */
+ * float: range reduction and a minimax polynomial (Remez, fitted for these ranges).  Errors in ulp
+ * over all floats, with and without fused multiply-add (tests/test_vecmath.c): exp 1.1, expm1 2 for
+ * x <= 88, log 1.6, log1p 2, tanh 3, erf 3.5, sigmoid 2.5.  NaN stays NaN; small arguments keep
+ * their relative accuracy.  exp of what would be subnormal is 0: subnormals cost a hundred cycles
+ * each and carry nothing here.
+ *
+ * double, which only proves gradients: the C library's, lane by lane. */
 #ifndef HEED_KERNEL_VECMATH_H
 #define HEED_KERNEL_VECMATH_H
 

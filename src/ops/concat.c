@@ -5,7 +5,6 @@
  * behind the first must agree and stay.  stack: n times (B,D) -> (n,B,D). */
 #include <heed/ops.h>
 
-#include "base/memory.h"
 #include "base/parallel.h"
 #include "tensor/op.h"
 

@@ -10,8 +10,6 @@
 #include "base/parallel.h"
 #include "tensor/op.h"
 
-#include <math.h>
-
 #define BLOCK 4096
 
 typedef enum kind { SUM, MEAN, MAX, LOGSUMEXP } kind;

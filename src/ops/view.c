@@ -12,7 +12,7 @@
 extern const heed_op heed__op_slice_cols, heed__op_slice_rows, heed__op_unstack, heed__op_reshape,
     heed__op_stop_gradient;
 
-/* "slice_rows: rows 3 to 9 of (4,5)": a range must lie inside its axis. */
+/* A range must lie inside its axis. */
 static bool inside(heed_tape *t, const heed_op *op, const heed_tensor *x, int64_t begin,
                    int64_t end, int64_t size)
 {
