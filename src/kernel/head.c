@@ -1,16 +1,12 @@
 /* head.c: see head.h.
  *
- * All six products have rows of A broadcast against strips of B: B (K, K^T, V, V^T, Q, dO) is first
- * copied into strips of two registers' width, or three for a last odd one, which lie in the order
- * in which the tile reads them.  That costs 1/T of a product and buys loads without gaps, tails or
- * the cache conflicts that rows 2 KB apart have; the scale is multiplied in on the way.  Queries go
- * in blocks, so that a block of scores is still in the cache for its softmax and the next product.
- */
+ * Queries go in blocks, so that a block of scores is still in the cache for its softmax and the
+ * next product.  What causality forbids is skipped by tiles, not by numbers: zeros stand there. */
 #include "kernel/head.h"
 
 #include "kernel/dropout.h"
+#include "kernel/head_product.h"
 #include "kernel/isa.h"
-#include "kernel/micro.h"
 #include "kernel/vecmath.h"
 
 #define DECLARE(result, name, arguments) result K(name) arguments;
@@ -18,151 +14,6 @@ HEED_KERNELS_HEAD(DECLARE)
 HEED_KERNELS_DROPOUT(DECLARE)
 
 #define QUERY_BLOCK 48
-#define WIDE_ROWS 4 /* of a tile three registers wide */
-
-VINLINE int64_t round_up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-VINLINE int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* ---- strips ---- */
-
-/* The columns of the next strip when `left` are left, padding included: never a single register at
- * the end of something wider, because a tile of 6 sums waits for its own additions. */
-VINLINE int64_t strip_width(int64_t left)
-{
-    return left > 3 * VW ? 2 * VW : left > 2 * VW ? 3 * VW : left > VW ? 2 * VW : VW;
-}
-
-/* Room for (k,n) as strips; the strip that begins at column j is at j*k. */
-VINLINE int64_t strips_size(int64_t k, int64_t n)
-{
-    return round_up(n, VW) * k;
-}
-
-/* B = scale x, x (k,n); zeros behind the last column. */
-static void pack_rows(real *to, heed__matrix x, int64_t k, int64_t n, real scale)
-{
-    for (int64_t j = 0, w; j < n; j += w) {
-        w = strip_width(n - j);
-        for (int64_t p = 0; p < k; p++)
-            for (int64_t i = 0; i < w; i += VW, to += VW)
-                vstore(to, scale * vload_at(x.at + p * x.ld + j, i, least(w, n - j)));
-    }
-}
-
-/* VW registers as a square of numbers, transposed. */
-#if defined(__AVX2__) && !defined(HEED_DOUBLE) && VBYTES == 32
-VINLINE void transpose(vreal v[8])
-{
-    vreal a[8], b[8];
-    for (int i = 0; i < 8; i += 2) {
-        a[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-        a[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4)
-        for (int j = 0; j < 2; j++) {
-            b[i + 2 * j] = _mm256_shuffle_ps(a[i + j], a[i + j + 2], 0x44);
-            b[i + 2 * j + 1] = _mm256_shuffle_ps(a[i + j], a[i + j + 2], 0xEE);
-        }
-    for (int i = 0; i < 4; i++) {
-        v[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
-        v[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
-    }
-}
-#else
-VINLINE void transpose(vreal *v)
-{
-    for (int i = 0; i < VW; i++)
-        for (int j = 0; j < i; j++) {
-            real x = v[i][j];
-            v[i][j] = v[j][i];
-            v[j][i] = x;
-        }
-}
-#endif
-
-/* B = scale x^T, x (n,k). */
-static void pack_columns(real *to, heed__matrix x, int64_t k, int64_t n, real scale)
-{
-    for (int64_t j = 0, w; j < n; to += w * k, j += w) {
-        w = strip_width(n - j);
-        for (int64_t i = 0; i < w; i += VW)
-            for (int64_t p = 0; p < k; p += VW) {
-                vreal square[VBYTES / sizeof(real)];
-                for (int r = 0; r < VW; r++)
-                    square[r] = j + i + r < n ? scale * vload_at(x.at + (j + i + r) * x.ld, p, k)
-                                              : (vreal){0};
-                transpose(square);
-                for (int r = 0; r < VW; r++)
-                    if (p + r < k)
-                        vstore(to + (p + r) * w + i, square[r]);
-            }
-    }
-}
-
-/* ---- products ---- */
-
-/* What causality leaves out of C (m,n) = A B, with query i0 the first of the block:
- *   COLUMNS  C is scores: row i needs columns 0..i0+i
- *   UPTO     A is weights: row i is zero after column i0+i
- *   FROM     A is weights^T: row j is zero before column j-i0 */
-typedef enum triangle { WHOLE, COLUMNS, UPTO, FROM } triangle;
-
-#define WIDE_CASE(rows)                                                                            \
-    case rows:                                                                                     \
-        if (n == 3 * VW)                                                                           \
-            micro_body(rows, 3, true, c, ldc, a, a_row, a_col, b, 3 * VW, VW, k, beta);            \
-        else                                                                                       \
-            micro_body(rows, 3, false, c, ldc, a, a_row, a_col, b, 3 * VW, n - 2 * VW, k, beta);   \
-        break;
-
-static __attribute__((noinline)) void wide_tile(real *c, int64_t ldc, const real *a, int64_t a_row,
-                                                int64_t a_col, const real *b, int64_t m, int64_t n,
-                                                int64_t k, real beta)
-{
-    switch (m) {
-        WIDE_CASE(1)
-        WIDE_CASE(2)
-        WIDE_CASE(3)
-        WIDE_CASE(4)
-    }
-}
-
-/* C = beta C + A B, B (depth,n) in strips, of which the first k rows are used. */
-static void product(heed__matrix c, const real *a, int64_t a_row, int64_t a_col, const real *b,
-                    int64_t depth, int64_t m, int64_t n, int64_t k, real beta, triangle kind,
-                    int64_t i0)
-{
-    for (int64_t j = 0, w; j < n; b += w * depth, j += w) {
-        w = strip_width(n - j);
-        int64_t width = least(w, n - j), rows = w == 3 * VW ? WIDE_ROWS : MICRO_ROWS;
-        int64_t tiles = (m + rows - 1) / rows;
-        for (int64_t i = 0; i < tiles; i++) {
-            int64_t top = micro_edge(m, tiles, i), bottom = micro_edge(m, tiles, i + 1);
-            int64_t from = 0, to = k;
-            if (kind == COLUMNS && j >= i0 + bottom)
-                continue;
-            if (kind == UPTO)
-                to = least(k, i0 + bottom);
-            if (kind == FROM && top > i0)
-                from = top - i0;
-            real *tile = c.at + top * c.ld + j;
-            const real *a_from = a + top * a_row + from * a_col, *b_from = b + from * w;
-            if (w == 3 * VW)
-                wide_tile(tile, c.ld, a_from, a_row, a_col, b_from, bottom - top, width, to - from,
-                          beta);
-            else
-                micro_tile(tile, c.ld, a_from, a_row, a_col, b_from, w, bottom - top, width,
-                           to - from, beta);
-        }
-    }
-}
 
 static void zero_rows(heed__matrix x, int64_t begin, int64_t end, int64_t cols)
 {
@@ -180,7 +31,7 @@ VINLINE int64_t block_ld(int64_t s)
 }
 
 /* How a head's scratch is cut up, in reals: keys and values as strips, a block of queries and of
- * their output's gradient as strips, two blocks of scores and a row of dropout's mask. */
+ * their output's gradient as strips, two blocks of scores and one of dropout's mask. */
 typedef struct layout {
     int64_t keys, values, queries, outputs, scores, dropped, mask, end;
 } layout;
@@ -196,7 +47,7 @@ static layout lay_out(int64_t t, int64_t s, int64_t d_k, int64_t d_v)
     l.scores = l.outputs + m * v_up;
     l.dropped = l.scores + m * ld;
     l.mask = l.dropped + m * ld;
-    l.end = l.mask + ld;
+    l.end = l.mask + m * ld;
     return l;
 }
 
@@ -259,8 +110,24 @@ VINLINE void softmax_row(real *x, const real *bias, int64_t n, int64_t end)
         vstore(x + j, (vreal){0});
 }
 
+/* Dropout's mask for a block, rows S apart as in the stream: in one piece, unless half of it would
+ * be made for nothing. */
+static void make_mask(real *mask, const heed__head *h, const block *b)
+{
+    const uint64_t first = h->first + (uint64_t)(b->i0 * h->s);
+    if (!h->causal || h->s <= 64)
+        K(dropout_mask)(mask, h->rng, first, b->m * h->s, h->dropout);
+    else
+        for (int64_t i = 0; i < b->m; i++) {
+            int64_t at = i * h->s, n = seen(h, b->i0 + i);
+            K(dropout_mask)(mask + at, h->rng, first + (uint64_t)at, n, h->dropout);
+        }
+}
+
 static void weights_of(const heed__head *h, const block *b, real *mask)
 {
+    if (h->dropout > 0)
+        make_mask(mask, h, b);
     for (int64_t i = 0; i < b->m; i++) {
         int64_t query = b->i0 + i, n = seen(h, query), at = query * h->s;
         real *row = b->scores.at + i * b->scores.ld;
@@ -270,11 +137,9 @@ static void weights_of(const heed__head *h, const block *b, real *mask)
                 vstore_at(h->weights + at, vload(row + j), j, n);
             memset(h->weights + at + n, 0, (size_t)(h->s - n) * sizeof(real));
         }
-        if (h->dropout > 0) {
-            K(dropout_mask)(mask, h->rng, h->first + (uint64_t)at, n, h->dropout);
+        if (h->dropout > 0)
             for (int64_t j = 0; j < n; j += VW)
-                vstore(row + j, vload(row + j) * vload_at(mask, j, n));
-        }
+                vstore(row + j, vload(row + j) * vload_at(mask + i * h->s, j, n));
     }
 }
 
@@ -286,15 +151,20 @@ void K(head_forward)(const heed__head *h)
         zero_rows(h->out, 0, h->t, h->d_v);
         return;
     }
+    ahead f = {.parts = 0};
+    look_ahead(&f, h, h->k, h->s, h->d_k);
+    look_ahead(&f, h, h->v, h->s, h->d_v);
+    look_ahead(&f, h, h->q, h->t, h->d_k);
+    look_ahead(&f, h, h->out, h->t, h->d_v);
     pack_columns(keys, h->k, h->d_k, h->s, h->scale);
     pack_rows(values, h->v, h->s, h->d_v, 1);
     for (int64_t i0 = 0; i0 < h->t; i0 += QUERY_BLOCK) {
         const block b = block_at(h, &l, i0);
-        product(b.scores, h->q.at + i0 * h->q.ld, h->q.ld, 1, keys, h->d_k, b.m, round_up(h->s, VW),
-                h->d_k, 0, h->causal ? COLUMNS : WHOLE, i0);
+        product(&f, b.scores, h->q.at + i0 * h->q.ld, h->q.ld, 1, keys, h->d_k, b.m,
+                round_up(h->s, VW), h->d_k, 0, h->causal ? COLUMNS : WHOLE, i0);
         weights_of(h, &b, h->scratch + l.mask);
-        product(rows_from(h->out, i0), b.scores.at, b.scores.ld, 1, values, h->s, b.m, h->d_v, b.n,
-                0, h->causal ? UPTO : WHOLE, i0);
+        product(&f, rows_from(h->out, i0), b.scores.at, b.scores.ld, 1, values, h->s, b.m, h->d_v,
+                b.n, 0, h->causal ? UPTO : WHOLE, i0);
     }
 }
 
@@ -304,18 +174,18 @@ void K(head_forward)(const heed__head *h)
  * dZ takes dD's place, D goes into `dropped`. */
 static void weights_backward(const heed__head *h, const block *b, real *dropped, real *mask)
 {
+    if (h->dropout > 0)
+        make_mask(mask, h, b);
     for (int64_t i = 0; i < b->m; i++) {
         int64_t query = b->i0 + i, n = seen(h, query), at = query * h->s;
         const real *p = h->weights + at, *d_weights = h->d_weights ? h->d_weights + at : NULL;
         real *row = b->scores.at + i * b->scores.ld, *dropped_row = dropped + i * b->scores.ld;
-        if (h->dropout > 0)
-            K(dropout_mask)(mask, h->rng, h->first + (uint64_t)at, n, h->dropout);
         vreal sum = {0};
         int64_t j = 0;
         for (; j < n; j += VW) {
             vreal v = h->d_out.at ? vload(row + j) : (vreal){0}, weight = vload_at(p, j, n);
             if (h->dropout > 0) {
-                vreal keep = vload_at(mask, j, n);
+                vreal keep = vload_at(mask + i * h->s, j, n);
                 vstore(dropped_row + j, weight * keep);
                 v *= keep;
             }
@@ -363,6 +233,14 @@ void K(head_backward)(const heed__head *h)
     zero_unreached(h);
     if (h->s == 0 || h->t == 0)
         return;
+    ahead f = {.parts = 0};
+    look_ahead(&f, h, h->v, h->s, h->d_v);
+    look_ahead(&f, h, h->k, h->s, h->d_k);
+    look_ahead(&f, h, h->d_out, h->t, h->d_v);
+    look_ahead(&f, h, h->q, h->t, h->d_k);
+    look_ahead(&f, h, h->d_q, h->t, h->d_k);
+    look_ahead(&f, h, h->d_k_rows, h->s, h->d_k);
+    look_ahead(&f, h, h->d_v_rows, h->s, h->d_v);
     if (h->d_out.at)
         pack_columns(values, h->v, h->d_v, h->s, 1);
     if (h->d_q.at)
@@ -373,21 +251,21 @@ void K(head_backward)(const heed__head *h)
         const heed__matrix d_out = {h->d_out.at ? h->d_out.at + i0 * h->d_out.ld : NULL,
                                     h->d_out.ld};
         if (h->d_out.at && to_scores)
-            product(b.scores, d_out.at, d_out.ld, 1, values, h->d_v, b.m, round_up(h->s, VW),
+            product(&f, b.scores, d_out.at, d_out.ld, 1, values, h->d_v, b.m, round_up(h->s, VW),
                     h->d_v, 0, causal ? COLUMNS : WHOLE, i0);
         weights_backward(h, &b, dropped, h->scratch + l.mask);
         if (h->d_q.at)
-            product(rows_from(h->d_q, i0), b.scores.at, b.scores.ld, 1, keys, h->s, b.m, h->d_k,
+            product(&f, rows_from(h->d_q, i0), b.scores.at, b.scores.ld, 1, keys, h->s, b.m, h->d_k,
                     b.n, h->beta_q, causal ? UPTO : WHOLE, i0);
         if (h->d_k_rows.at) {
             pack_rows(queries, rows_from(h->q, i0), b.m, h->d_k, h->scale);
-            product(h->d_k_rows, b.scores.at, 1, b.scores.ld, queries, b.m, b.n, h->d_k, b.m,
+            product(&f, h->d_k_rows, b.scores.at, 1, b.scores.ld, queries, b.m, b.n, h->d_k, b.m,
                     i0 == last ? h->beta_k : 1, causal ? FROM : WHOLE, i0);
         }
         if (h->d_v_rows.at && h->d_out.at) {
             const bool drops = h->dropout > 0;
             pack_rows(outputs, d_out, b.m, h->d_v, 1);
-            product(h->d_v_rows, drops ? dropped : h->weights + i0 * h->s, 1,
+            product(&f, h->d_v_rows, drops ? dropped : h->weights + i0 * h->s, 1,
                     drops ? b.scores.ld : h->s, outputs, b.m, b.n, h->d_v, b.m,
                     i0 == last ? h->beta_v : 1, causal ? FROM : WHOLE, i0);
         }

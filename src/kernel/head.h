@@ -22,6 +22,7 @@ typedef struct heed__matrix {
 
 typedef struct heed__head {
     int64_t t, s, d_k, d_v;
+    int64_t head, heads; /* which of how many: only what to fetch ahead depends on it */
     heed_real scale;
     bool causal;
     heed__matrix q, k, v;

@@ -159,6 +159,8 @@ static void run_head(const job *j, int64_t b, int64_t head, int64_t weights_at, 
     h.d_scores = at_pair(h.d_scores, weights_at);
     h.first = (uint64_t)weights_at;
     h.scratch = scratch;
+    h.head = head;
+    h.heads = a->heads;
     j->kernel(&h);
 }
 
