@@ -101,6 +101,7 @@ void heed_tape_set_recording(heed_tape *t, bool on);
 void heed_tape_set_training(heed_tape *t, bool on);
 bool heed_tape_training(const heed_tape *t);
 int heed_tape_threads(const heed_tape *t);
+/* From the next reset on; at once if nothing has been computed since the last. */
 void heed_tape_set_threads(heed_tape *t, int threads);
 /* The step arena: whatever is taken from it lives until reset. */
 heed_arena *heed_tape_arena(heed_tape *t);

@@ -28,7 +28,7 @@ heed_tape *heed_tape_new(const heed_tape_options *options, heed_error *err)
     }
     t->allocator = a;
     t->recording = t->training = true;
-    t->threads = options->threads ? options->threads : heed__processors();
+    t->threads = t->next_threads = options->threads ? options->threads : heed__processors();
     t->key.seed = options->seed;
     t->log = options->log;
     t->arena = heed_arena_new(&a, err);
@@ -70,6 +70,7 @@ void heed_tape_reset(heed_tape *t)
     t->error = (heed_error){0};
     t->last = NULL;
     t->calls = 0;
+    t->threads = t->next_threads;
     t->free_blocks = NULL;
 }
 
@@ -117,7 +118,10 @@ int heed_tape_threads(const heed_tape *t)
 
 void heed_tape_set_threads(heed_tape *t, int threads)
 {
-    t->threads = threads < 1 ? 1 : threads > HEED_MAX_THREADS ? HEED_MAX_THREADS : threads;
+    t->next_threads = threads < 1 ? 1 : threads > HEED_MAX_THREADS ? HEED_MAX_THREADS : threads;
+    /* Recorded calls have asked for scratch for the threads there were. */
+    if (t->calls == 0)
+        t->threads = t->next_threads;
 }
 
 heed_arena *heed_tape_arena(heed_tape *t)

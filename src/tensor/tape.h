@@ -27,8 +27,8 @@ struct heed_tape {
     uint64_t calls;    /* since reset */
     heed_rng_key key;  /* node is filled in per call */
     bool recording, training;
-    int threads;
-    char *scratch; /* scratch_threads parts of scratch_bytes */
+    int threads, next_threads; /* the second from the next reset on */
+    char *scratch;             /* scratch_threads parts of scratch_bytes */
     size_t scratch_bytes;
     int scratch_threads;
     heed__free_block *free_blocks;
