@@ -1,9 +1,9 @@
 /* product.c: heed__gemm, C = beta C + op(A) op(B), cut over threads.
  *
- * C is cut by rows or by columns, whichever is longer, and each thread makes its block alone, with
- * a serial BLAS or with our own kernels.  That is faster than the libraries' own threads (they meet
- * several times in each product; ours at its end) and does not depend on who comes first. Which
- * kernel is taken depends on the whole product, never on the block. */
+ * C is cut by rows or by columns and each thread makes its block alone, with a serial BLAS or with
+ * our own kernels: about as fast as the libraries' own threads on large products, and the result
+ * does not depend on who comes first.  Which kernel is taken depends on the whole product, never on
+ * the block. */
 #include "base/parallel.h"
 #include "kernel/blas.h"
 #include "kernel/kernels.h"
