@@ -77,7 +77,7 @@ void bench_few_rows(bench_run *r)
                         r->threads > 1 ? 3 : 2, r->budget / 2, best);
         double raw = fmin(best[1], best[2]);
         bench_line line = {bench,         "", best[0] * 1e6, "us", raw * 1e6,
-                           raw / best[0], 1,  which(r, best)};
+                           raw / best[0], 0,  which(r, best)};
         snprintf(line.shape, sizeof line.shape, "%lldx%lldx%lld", (long long)m, (long long)in,
                  (long long)n);
         bench_report(r, &line);
