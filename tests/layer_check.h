@@ -77,6 +77,8 @@ static void layer_check_tensor(struct layer_check *k, const heed_tensor *x, cons
     double worst = 0, worst_if_wrong = 0, largest = 0;
     for (int64_t j = 0; j < x->rows * x->cols; j++) {
         double n = layer_slope(k, x->data + j), a = (double)grad[j];
+        if (!isfinite(a) || !isfinite(n))
+            fail_msg("the gradient of '%s' is %g, by differences %g", x->name, a, n);
         worst = fmax(worst, fabs(a - n));
         worst_if_wrong = fmax(worst_if_wrong, fabs(1.001 * a - n));
         largest = fmax(largest, fmax(fabs(a), fabs(n)));

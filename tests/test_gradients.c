@@ -1,4 +1,6 @@
 /* Every operator's gradient cases, in the build at hand: 1e-8 in double, a coarse look in float. */
+#include "ops/list.h"
+#include "tensor/op.h"
 #include <heed/ops.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,9 +33,34 @@ static void every_case_of_every_operator(void **state)
     assert_true(ran > 0);
 }
 
+/* A gradient flows, and nothing would notice if it were wrong. */
+static bool is_unproved(const heed_op *op)
+{
+    return op->backward && (op->n_cases < 1 || !op->run);
+}
+
+#define DECLARE(name) extern const heed_op heed__op_##name;
+HEED_OP_LIST(DECLARE)
+
+/* Catches: an operator with a backward and no cases. */
+static void every_operator_has_cases(void **state)
+{
+    static const heed_op *const all[] = {
+#define ROW(name) &heed__op_##name,
+        HEED_OP_LIST(ROW)};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (is_unproved(all[i]))
+            fail_msg("%s has a backward and no cases", all[i]->name);
+    heed_op bare = *all[0];
+    bare.n_cases = 0;
+    assert_true(is_unproved(&bare));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operator_has_cases),
         cmocka_unit_test(every_case_of_every_operator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

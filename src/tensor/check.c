@@ -3,8 +3,9 @@
  * L = sum over outputs of w . y with fixed random w.  dL/dx by the tape against the five-point
  * central difference n = (8 (L(x+h) - L(x-h)) - (L(x+2h) - L(x-2h))) / 12h,   error O(h^4), per
  * input: max|a-n| / max(max|a|, max|n|).  Each case is then varied: walked a second time and run
- * again into the gradient that is there; inputs as column slices; equal inputs made one tensor; a
- * single output seeded with exactly 1. A case whose gradient vanishes proves nothing and fails. */
+ * again into the gradient that is there; each input frozen; inputs as column slices; equal inputs
+ * made one tensor; a single output seeded with exactly 1.  A case whose gradient vanishes proves
+ * nothing and fails. */
 #include "tensor/tape.h"
 
 #include <math.h>
@@ -23,6 +24,7 @@
 /* Gradients below this are noise: a-a has none, and is right to. */
 #define NOISE 1e-4
 #define SLACK 3 /* extra columns left and right of a slice */
+#define OUTSIDE ((real)0.77)
 
 struct check {
     const heed_op *op;
@@ -34,6 +36,7 @@ struct check {
     heed_tensor *leaf[HEED_CASE_IN];
     heed_tensor *in[HEED_CASE_IN]; /* what the operator gets */
     real *weights[HEED_MAX_OUT];
+    real *once[HEED_CASE_IN]; /* gradients remembered */
     bool sliced;
     int alias; /* input that is replaced by input `alias_of`, or -1 */
     int alias_of;
@@ -77,7 +80,7 @@ static heed_status make_leaf(struct check *k, int i, heed_error *err)
         heed_tensor *root = &k->wide[i];
         heed__tensor_init(root, wide, data);
         for (int64_t j = 0; j < room; j++)
-            data[j] = (real)0.77;
+            data[j] = OUTSIDE;
         root->grad = grad;
         root->needs_grad = root->keeps_grad = true;
         heed__tensor_init(leaf, shape, data + SLACK);
@@ -209,8 +212,9 @@ static double compare(struct check *k, int i, const double *numeric, double fact
     for (int64_t j = 0; j < count; j++) {
         double a = factor * (double)*grad_at(k->leaf[i], j), n = numeric[j];
         double d = fabs(a - n);
-        if (!(d <= worst))
-            worst = d;
+        if (isnan(d))
+            return d;
+        worst = fmax(worst, d);
         largest = fmax(largest, fmax(fabs(a), fabs(n)));
     }
     return worst / fmax(largest, NOISE);
@@ -259,36 +263,103 @@ static bool check_inputs(struct check *k, const char *how, bool strict)
     return true;
 }
 
-/* Two walks of one tape, then one more run: three times the gradient. */
-static bool check_accumulation(struct check *k)
+/* Keeps the gradients of one walk, for the variations to be held against. */
+static bool remember(struct check *k)
 {
     zero_grads(k);
     if (!differentiate(k, 1))
         return false;
-    real *once[HEED_CASE_IN];
     for (int i = 0; i < k->n; i++) {
         int64_t count = k->leaf[i]->rows * k->leaf[i]->cols;
-        once[i] = heed_arena_allocate(k->arena, (size_t)count * sizeof(real));
-        if (!once[i])
+        k->once[i] = heed_arena_allocate(k->arena, (size_t)count * sizeof(real));
+        if (!k->once[i])
             return false;
         for (int64_t j = 0; j < count; j++)
-            once[i][j] = *grad_at(k->leaf[i], j);
+            k->once[i][j] = *grad_at(k->leaf[i], j);
     }
+    return true;
+}
+
+/* Whether input i's gradient is now `times` what was remembered. */
+static bool is_remembered(const struct check *k, int i, int times)
+{
+    double largest = NOISE;
+    int64_t count = k->leaf[i]->rows * k->leaf[i]->cols;
+    for (int64_t j = 0; j < count; j++)
+        largest = fmax(largest, fabs((double)k->once[i][j]));
+    for (int64_t j = 0; j < count; j++)
+        if (!(fabs((double)*grad_at(k->leaf[i], j) - times * (double)k->once[i][j]) <=
+              10 * SAME * largest))
+            return false;
+    return true;
+}
+
+static bool refuse(struct check *k, int i, const char *what)
+{
+    snprintf(k->result->text, sizeof k->result->text, "input %d %s", i + 1, what);
+    return false;
+}
+
+/* Two walks of one tape, then one more run: three times the gradient. */
+static bool check_accumulation(struct check *k)
+{
+    if (!remember(k))
+        return false;
     zero_grads(k);
     if (!differentiate(k, 2) || !differentiate(k, 1))
         return false;
-    for (int i = 0; i < k->n; i++) {
+    for (int i = 0; i < k->n; i++)
+        if (!is_remembered(k, i, 3))
+            return refuse(k, i, "has a gradient that is not added to what is there");
+    return true;
+}
+
+/* Each input in turn wants no gradient: it gets none, and the others get theirs. */
+static bool check_frozen(struct check *k)
+{
+    bool fine = remember(k);
+    for (int frozen = 0; fine && k->n > 1 && frozen < k->n; frozen++) {
+        zero_grads(k);
+        k->leaf[frozen]->needs_grad = false;
+        fine = differentiate(k, 1);
+        k->leaf[frozen]->needs_grad = true;
+        for (int i = 0; fine && i < k->n; i++)
+            if (!is_remembered(k, i, i != frozen))
+                fine = refuse(k, i,
+                              i == frozen ? "gets a gradient though it wants none"
+                                          : "gets another gradient when one wants none");
+    }
+    return fine;
+}
+
+static bool same_outputs(heed_tensor *const *out, real *const *kept)
+{
+    for (int o = 0; o < count_outputs(out); o++) {
         double largest = NOISE;
-        int64_t count = k->leaf[i]->rows * k->leaf[i]->cols;
+        int64_t count = out[o]->rows * out[o]->cols;
         for (int64_t j = 0; j < count; j++)
-            largest = fmax(largest, fabs((double)once[i][j]));
+            largest = fmax(largest, fabs((double)kept[o][j]));
         for (int64_t j = 0; j < count; j++)
-            if (!(fabs((double)*grad_at(k->leaf[i], j) - 3 * (double)once[i][j]) <=
-                  10 * SAME * largest)) {
-                snprintf(k->result->text, sizeof k->result->text,
-                         "the gradient of input %d is not added to what is there", i + 1);
+            if (!(fabs((double)heed__row(out[o], j / out[o]->cols)[j % out[o]->cols] -
+                       (double)kept[o][j]) <= 10 * SAME * largest))
                 return false;
-            }
+    }
+    return true;
+}
+
+/* The outputs for the inputs as they are, copied. */
+static bool keep_outputs(struct check *k, real **kept)
+{
+    heed_tensor *out[HEED_MAX_OUT];
+    if (!run(k, false, out))
+        return false;
+    for (int o = 0; o < count_outputs(out); o++) {
+        int64_t count = out[o]->rows * out[o]->cols;
+        kept[o] = heed_arena_allocate(k->arena, (size_t)count * sizeof(real));
+        if (!kept[o])
+            return false;
+        for (int64_t j = 0; j < count; j++)
+            kept[o][j] = heed__row(out[o], j / out[o]->cols)[j % out[o]->cols];
     }
     return true;
 }
@@ -296,31 +367,29 @@ static bool check_accumulation(struct check *k)
 /* Column slices: the same numbers, and nothing outside the slice. */
 static bool check_slices(struct check *k, heed_error *err)
 {
-    heed_tensor *plain[HEED_CASE_IN];
-    memcpy(plain, k->leaf, sizeof plain);
-    zero_grads(k);
-    if (!differentiate(k, 1))
+    heed_tensor *plain[HEED_CASE_IN], *out[HEED_MAX_OUT];
+    real *kept[HEED_MAX_OUT];
+    if (!keep_outputs(k, kept) || !remember(k))
         return false;
+    memcpy(plain, k->leaf, sizeof plain);
     k->sliced = true;
-    for (int i = 0; i < k->n; i++)
-        if (make_leaf(k, i, err))
-            return false;
-    bool fine = differentiate(k, 1);
+    bool fine = true;
+    for (int i = 0; fine && i < k->n; i++)
+        fine = !make_leaf(k, i, err);
+    fine = fine && run(k, false, out);
+    if (fine && !same_outputs(out, kept))
+        fine = refuse(k, 0, "or another as a column slice gives another output");
+    fine = fine && differentiate(k, 1);
     for (int i = 0; fine && i < k->n; i++) {
-        double largest = NOISE;
-        int64_t count = plain[i]->rows * plain[i]->cols;
-        for (int64_t j = 0; j < count; j++)
-            largest = fmax(largest, fabs((double)*grad_at(plain[i], j)));
-        for (int64_t j = 0; j < count; j++)
-            fine &= fabs((double)*grad_at(plain[i], j) - (double)*grad_at(k->leaf[i], j)) <=
-                    10 * SAME * largest;
         const heed_tensor *root = &k->wide[i];
+        bool inside = true;
         for (int64_t j = 0; j < root->rows * root->cols; j++)
             if (j % root->cols < SLACK || j % root->cols >= root->cols - SLACK)
-                fine &= root->grad[j] == 0;
-        if (!fine)
-            snprintf(k->result->text, sizeof k->result->text,
-                     "input %d as a column slice gives another gradient", i + 1);
+                inside &= root->grad[j] == 0 && root->data[j] == OUTSIDE;
+        if (!inside)
+            fine = refuse(k, i, "as a column slice is written beside it");
+        else if (!is_remembered(k, i, 1))
+            fine = refuse(k, i, "as a column slice gives another gradient");
     }
     memcpy(k->leaf, plain, sizeof plain);
     k->sliced = false;
@@ -369,7 +438,7 @@ heed_status heed__check_case(const heed_op *op, const heed_opcase *c, int thread
         (!scalar || (make_weights(&k, true) && check_inputs(&k, "seeded with 1", true) &&
                      check_accumulation(&k))) &&
         make_weights(&k, false) && check_inputs(&k, "plain", true) && check_accumulation(&k) &&
-        check_slices(&k, err) && check_aliases(&k);
+        check_frozen(&k) && check_slices(&k, err) && check_aliases(&k);
     if (err && err->status)
         status = err->status;
 done:
