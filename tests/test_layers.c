@@ -1,6 +1,6 @@
 /* Layers without recurrence: what they compute, what they refuse, and their gradients. */
 #include "layer_check.h"
-#include <heed/nn.h>
+#include <heed/attention.h>
 
 #ifdef HEED_DOUBLE
 #define NEAR 1e-12
@@ -325,6 +325,48 @@ static void batch_norm_keeps_its_statistics(void **state)
     heed_params_free(p);
 }
 
+/* ---- attention ---- */
+
+struct attending {
+    heed_mha_layer layer;
+    heed_tensor *x, *memory;
+};
+
+static int run_mha(heed_tape *t, void *context, heed_tensor **out)
+{
+    struct attending *m = context;
+    heed_arena *arena = heed_tape_arena(t);
+    const heed_segments *queries = heed_segments_new(arena, 3, (int64_t[]){3, 0, 2});
+    const heed_segments *keys =
+        m->memory ? heed_segments_new(arena, 3, (int64_t[]){1, 2, 4}) : queries;
+    out[0] = heed_mha_apply(t, &m->layer, m->x, m->memory ? m->memory : m->x, queries, keys, NULL);
+    return 1;
+}
+
+/* Catches: a slice of the joint product with another's gradient, x counted once where it is query,
+ * key and value, a lost bias. */
+static void mha_gradients(void **state)
+{
+    static const heed_mha_options rows[] = {
+        {.d = 6, .heads = 2},
+        {.d = 6, .heads = 3, .causal = true, .bias = true, .dropout = 0.3},
+        {.d = 4, .heads = 1, .d_k = 3, .d_v = 5, .unscaled = true},
+        {.d = 6, .heads = 2, .cross = true, .memory_d = 5, .bias = true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        heed_params *p = new_set();
+        struct attending m = {.x = input_parameter(p, HEED_SHAPE(5, rows[i].d))};
+        if (rows[i].cross)
+            m.memory = heed_param(heed_params_scope(p), "memory", HEED_SHAPE(7, 5),
+                                  (heed_init){HEED_INIT_NORMAL, 1});
+        heed_mha_build(&m.layer, heed_scope_enter(heed_params_scope(p), "self"), &rows[i]);
+        finish(p);
+        layer_check(p, run_mha, &m);
+        heed_params_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +381,7 @@ int main(void)
         cmocka_unit_test(norm_gradients),
         cmocka_unit_test(residual_is_norm_of_the_sum),
         cmocka_unit_test(batch_norm_keeps_its_statistics),
+        cmocka_unit_test(mha_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

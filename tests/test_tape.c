@@ -3,6 +3,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -166,6 +168,48 @@ static void gradients_flow_through_frozen_parameters(void **state)
     heed_params_free(p);
 }
 
+struct lines {
+    int count;
+    char text[8][160];
+};
+
+static void keep_line(void *context, heed_log_level level, const char *line)
+{
+    struct lines *l = context;
+    assert_int_equal(level, HEED_LOG_INFO);
+    assert_true(l->count < 8);
+    snprintf(l->text[l->count++], sizeof *l->text, "%s", line);
+}
+
+/* Catches: a profile that leaves out an operator or counts wrongly, or one that nobody asked for.
+ */
+static void the_profile_names_each_operator(void **state)
+{
+    (void)state;
+    for (int on = 0; on < 2; on++) {
+        struct lines l = {0};
+        assert_int_equal(setenv("HEED_PROFILE", on ? "1" : "0", 1), 0);
+        heed_tape *t = heed_tape_new(&(heed_tape_options){.log = {keep_line, &l}}, NULL);
+        unsetenv("HEED_PROFILE");
+        heed_tensor *x = heed_variable(t, HEED_SHAPE(2, 3), six);
+        for (int i = 0; i < 5; i++)
+            x = heed_tanh(t, x);
+        assert_int_equal(heed_backward(t, heed_sum(t, x, HEED_ALL)), HEED_OK);
+        heed_tape_free(t);
+        assert_int_equal(l.count, on ? 3 : 0);
+        if (!on)
+            continue;
+        assert_non_null(strstr(l.text[0], "forward"));
+        int tanh_line = strncmp(l.text[1], "tanh ", 5) == 0 ? 1 : 2;
+        char name[16];
+        int calls = 0;
+        assert_int_equal(sscanf(l.text[tanh_line], "%15s %d", name, &calls), 2);
+        assert_string_equal(name, "tanh");
+        assert_int_equal(calls, 5);
+        assert_int_equal(strncmp(l.text[3 - tanh_line], "sum ", 4), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +220,7 @@ int main(void)
         cmocka_unit_test(backward_wants_one_recorded_number),
         cmocka_unit_test(gradients_go_where_they_should),
         cmocka_unit_test(gradients_flow_through_frozen_parameters),
+        cmocka_unit_test(the_profile_names_each_operator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
