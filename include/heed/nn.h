@@ -1,14 +1,13 @@
 /* nn.h: parameters by name, and the layers built from them.
  *
  *     heed_params *p = heed_params_new(NULL, &err);
- *     heed_linear_layer l;
- *     heed_linear_build(&l, heed_scope_enter(heed_params_scope(p), "out"), D, V, HEED_IDENTITY,
- * true); heed_params_finish(p, seed, &err);              // allocates the flat buffers and draws
- * the weights y = heed_linear_apply(t, &l, x);
+ *     heed_scope out = heed_scope_enter(heed_params_scope(p), "out");
+ *     heed_linear_build(&l, out, D, V, HEED_IDENTITY, true);
+ *     heed_params_finish(p, seed, &err);
+ *     y = heed_linear_apply(t, &l, x);
  *
- * `build` declares parameters under a scope (once, before finish); `apply` uses them on a tape.
- * Layers are plain structs of the caller's that borrow their tensors from the set; there is nothing
- * to free in them. */
+ * `build` declares parameters under a scope, once; finish makes the flat buffers and draws the
+ * weights; `apply` uses them.  A layer is a struct of the caller's that borrows from the set. */
 #ifndef HEED_NN_H
 #define HEED_NN_H
 

@@ -1,20 +1,12 @@
 /* options.h: command-line options from one table of fields, which also makes the help text, the
  * config file and its checks.
- *
  *     struct settings { int64_t threads; bool json; };
  *     static const heed_option fields[] = {
  *         HEED_OPTION_INT(struct settings, threads, "threads", "1", 1, 64, "N", "threads to use"),
  *         HEED_OPTION_BOOL(struct settings, json, "json", NULL, "one JSON object a line"),
  *     };
  *     static const heed_option_set set = {.command = "heed bench", .fields = fields, .count = 2};
- *     struct settings s;
- *     heed_option_result r;
- *     heed_option_parse(&set, argc, argv, &s, arena, &r, &err);
- *
- * Accepted: --name value, --name=value, --flag, --no-flag, other words, and after `--` only those.
- * A value that itself starts with `--` needs the `=`.  Every set also has --help, --config FILE and
- * --print-config.  A config file is a JSON object of the same names, because the config.json inside
- * a model is one too and can then be passed as it is; the command line wins over it. */
+ *     heed_option_parse(&set, argc, argv, &s, arena, &r, &err); */
 #ifndef HEED_OPTIONS_H
 #define HEED_OPTIONS_H
 
@@ -23,6 +15,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Accepted: --name value, --name=value, --flag, --no-flag, other words, and after `--` only those.
+ * A value that itself starts with `--` needs the `=`.  Every set also has --help, --config FILE and
+ * --print-config.  A config file is a JSON object of the same names, because the config.json inside
+ * a model is one too and can then be passed as it is; the command line wins over it. */
 
 typedef enum heed_option_type {
     HEED_OPTION_TYPE_BOOL,   /* bool */

@@ -1,8 +1,7 @@
 /* gemm.h: matrix products.
  *
- * heed__gemm is what operators call: it cuts the work over threads and takes CBLAS or, for few rows
- * and small sizes where the libraries are weak, our own kernels.  The kernels below are serial and
- * need no packing.
+ * Operators call heed__gemm: it cuts the work over threads and takes CBLAS or, where the libraries
+ * are weak (few rows, small sizes), our own kernels, which are serial and need no packing:
  *
  *   gemm_few     C (M,N) = beta C + A B     B (K,N) row-major; A's (i,p) at a[i*a_row + p*a_col]
  *   gemm_few_nt  C (M,N) = beta C + A B^T   A (M,K), B (N,K) row-major

@@ -2,14 +2,8 @@
  *
  *   P = softmax(scale Q K^T + bias), O = (P * mask) V    Q (T,Dk), K (S,Dk), V (S,Dv), P (T,S)
  *
- * causal: query i sees keys 0..i, and what lies above the diagonal costs nothing but its zeros in
- * P. A query that may see no key has a row of zeros in P and O.  mask is dropout's, recomputed:
- * P[i][j] is element first + i S + j of the stream.
- *
- *   head_scratch   bytes of 64-byte aligned scratch that the other two need
- *   head_forward   out, and P into weights unless that is NULL
- *   head_backward  from weights, d_out and d_weights (either may be NULL): the gradients that are
- *                  not NULL, as beta * what is there + gradient; d_scores is P's shape, assigned */
+ * causal: query i sees keys 0..i; above the diagonal only P's zeros cost.  A query that sees no key
+ * has zeros in P and O.  mask is dropout's: P[i][j] is element first + i S + j of the stream. */
 #ifndef HEED_KERNEL_HEAD_H
 #define HEED_KERNEL_HEAD_H
 
@@ -40,6 +34,10 @@ typedef struct heed__head {
     heed_real *scratch;
 } heed__head;
 
+/* head_scratch   bytes of 64-byte aligned scratch that the other two need
+ * head_forward   out, and P into weights unless that is NULL
+ * head_backward  from weights, d_out and d_weights (either may be NULL): the gradients that are
+ *                not NULL, as beta * what is there + gradient; d_scores is P's shape, assigned */
 #define HEED_KERNELS_HEAD(X)                                                                       \
     X(size_t, head_scratch, (int64_t t, int64_t s, int64_t d_k, int64_t d_v))                      \
     X(void, head_forward, (const heed__head *h))                                                   \

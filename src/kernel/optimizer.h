@@ -2,10 +2,8 @@
  * optimiser remembers.  The updates set g to zero as they go, while it is in the cache.
  *
  *   adam: m = b1 m + (1-b1) g, v = b2 v + (1-b2) g^2, w = keep w - rate m / (scale sqrt(v) + eps)
- *
  *   rmsprop: v = a v + (1-a) g^2, m = a m + (1-a) g, u = mu u + g / (sqrt(v - m^2) + eps),
  *   w = w - rate u; a NULL m or u stands for 0: not centred, no momentum
- *
  *   sgd: u = mu u + g, w = w - rate u; u may be NULL
  *
  *   average: a = a + rate (w - a).  sum_squares: in double, in an order that only n decides. */

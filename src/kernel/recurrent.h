@@ -1,21 +1,20 @@
 /* recurrent.h: the pointwise half of an LSTM or GRU step, for one row of d units.
  *
  * `gates` is a row of blocks of d numbers: on entry the recurrent products, on exit what backward
- * needs.  `slope` is the row of gradients that backward makes, in blocks of d too.
- *
- *   lstm_cell       gates [hU: i f g o | -] -> [i f g o | tanh c]; h and c
- *   lstm_cell_grad  slope = [di df dg do | dc_prev]; dh or dc may be NULL for zeros
- *   gru_reset       gates [hU: r z (n) | -] -> [r z . | q], q = r h_prev, or with the reset after
- *                   the product q = h U_n + bias
- *   gru_new         gates [. . (r h)U_n | q] -> [. . n | q]; h
- *   gru_new_grad    slope = [dr dz dq | dn | dh_prev's direct part]; dr and dq only if after
- *   gru_reset_grad  for the reset before the product: dr from slope's dq, and dh_prev += r dq
- * `after`: the reset follows the product; `takes`: z takes the new state.  bias (3d) or NULL. */
+ * needs.  `slope` is the row of gradients that backward makes, in blocks of d too.  `after`: the
+ * reset follows the product; `takes`: z takes the new state.  bias (3d) or NULL. */
 #ifndef HEED_KERNEL_RECURRENT_H
 #define HEED_KERNEL_RECURRENT_H
 
 #include <heed/base.h>
 
+/* lstm_cell       gates [hU: i f g o | -] -> [i f g o | tanh c]; h and c
+ * lstm_cell_grad  slope = [di df dg do | dc_prev]; dh or dc may be NULL for zeros
+ * gru_reset       gates [hU: r z (n) | -] -> [r z . | q], q = r h_prev, or with the reset after
+ *                 the product q = h U_n + bias
+ * gru_new         gates [. . (r h)U_n | q] -> [. . n | q]; h
+ * gru_new_grad    slope = [dr dz dq | dn | dh_prev's direct part]; dr and dq only if after
+ * gru_reset_grad  for the reset before the product: dr from slope's dq, and dh_prev += r dq */
 #define HEED_KERNELS_RECURRENT(X)                                                                  \
     X(void, lstm_cell,                                                                             \
       (heed_real * h, heed_real * c, heed_real * gates, const heed_real *x,                        \

@@ -1,5 +1,4 @@
 /* softmax.h: softmax, log-softmax and cross-entropy over rows.
- *
  *   softmax_rows          y = exp(x - max) / sum             a row of -inf alone: zeros
  *   softmax_backward      dx (+)= y (dy - sum dy y)
  *   log_softmax_rows      y = x - max - log sum              a row of -inf alone: -inf
