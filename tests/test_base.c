@@ -1,7 +1,6 @@
-/* test_base.c: memory, arenas, errors, text, files and lines. */
+/* test_base.c: memory, arenas, errors, text and files. */
 #include "base/error.h"
 #include "base/file.h"
-#include "base/lines.h"
 #include "base/memory.h"
 #include "base/string.h"
 
@@ -14,9 +13,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <cmocka.h>
+
+#include "failing_allocator.h"
+#include "folder.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ASAN 1
@@ -29,70 +30,6 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* ---- an allocator that counts and can fail at the n-th call ---- */
-
-struct counter {
-    int calls, fail_at; /* fail_at < 0: never */
-    long long live;     /* bytes out */
-};
-
-static void *counting_allocate(void *context, size_t size)
-{
-    struct counter *c = context;
-    if (c->calls++ == c->fail_at)
-        return NULL;
-    c->live += (long long)size;
-    return aligned_alloc(64, (size + 63) / 64 * 64 + 64);
-}
-
-static void counting_release(void *context, void *memory, size_t size)
-{
-    struct counter *c = context;
-    c->live -= (long long)size;
-    free(memory);
-}
-
-static heed_allocator counting(struct counter *c)
-{
-    return (heed_allocator){counting_allocate, counting_release, c};
-}
-
-/* ---- a scratch directory ---- */
-
-static char folder[64];
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][256];
-    static int next;
-    char *p = path[next++ % 4];
-    snprintf(p, 256, "%s/%s", folder, name);
-    return p;
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/heed-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -r '%s'", folder);
-    return system(command);
-}
-
-static void write_plain(const char *path, const char *bytes, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, n, f), n);
-    assert_int_equal(fclose(f), 0);
-}
-
 static void assert_content(const char *path, const char *expected)
 {
     const void *bytes;
@@ -102,18 +39,6 @@ static void assert_content(const char *path, const char *expected)
     assert_int_equal(size, strlen(expected));
     assert_memory_equal(bytes, expected, size);
     heed__file_unmap(bytes, size);
-}
-
-static int files_in_folder(void)
-{
-    char command[128];
-    int n = -1;
-    snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
-    FILE *p = popen(command, "r");
-    assert_non_null(p);
-    assert_int_equal(fscanf(p, "%d", &n), 1);
-    pclose(p);
-    return n;
 }
 
 /* ---- sizes, memory, errors ---- */
@@ -203,8 +128,8 @@ static void test_arena_never_moves(void **state)
 static void test_arena_reset_reuses(void **state)
 {
     (void)state;
-    struct counter c = {0, -1, 0};
-    heed_allocator a = counting(&c);
+    struct failing c = {0};
+    heed_allocator a = failing_allocator(&c);
     heed_arena *arena = heed_arena_new(&a, NULL);
     void *first = NULL;
     int calls = 0;
@@ -222,7 +147,7 @@ static void test_arena_reset_reuses(void **state)
         assert_int_equal(heed_arena_used(arena), 0);
     }
     heed_arena_free(arena);
-    assert_int_equal(c.live, 0);
+    assert_int_equal(c.held, 0);
 }
 
 /* Catches a leak or a crash when the n-th allocation fails, and an arena unusable after it. */
@@ -230,8 +155,8 @@ static void test_arena_out_of_memory(void **state)
 {
     (void)state;
     for (int n = 0; n < 6; n++) {
-        struct counter c = {0, n, 0};
-        heed_allocator a = counting(&c);
+        struct failing c = {.fail_at = n + 1};
+        heed_allocator a = failing_allocator(&c);
         heed_error err = {0};
         heed_arena *arena = heed_arena_new(&a, &err);
         assert_true(arena || err.status == HEED_MEMORY);
@@ -240,7 +165,7 @@ static void test_arena_out_of_memory(void **state)
             failures += heed_arena_allocate(arena, 40000) == NULL;
         assert_true(failures <= 1);
         heed_arena_free(arena);
-        assert_int_equal(c.live, 0);
+        assert_int_equal(c.held, 0);
     }
 }
 
@@ -269,8 +194,8 @@ static void test_arena_is_poisoned(void **state)
 static void test_string_grows(void **state)
 {
     (void)state;
-    struct counter c = {0, -1, 0};
-    heed_allocator a = counting(&c);
+    struct failing c = {0};
+    heed_allocator a = failing_allocator(&c);
     heed__string s;
     heed__string_init(&s, &a);
     assert_string_equal(heed__string_text(&s), "");
@@ -287,15 +212,15 @@ static void test_string_grows(void **state)
     heed__string_clear(&s);
     assert_string_equal(heed__string_text(&s), "");
     heed__string_deinit(&s);
-    assert_int_equal(c.live, 0);
+    assert_int_equal(c.held, 0);
 }
 
 /* Catches a text that goes on after memory ran out, as if nothing had been lost. */
 static void test_string_failure_sticks(void **state)
 {
     (void)state;
-    struct counter c = {0, 1, 0};
-    heed_allocator a = counting(&c);
+    struct failing c = {.fail_at = 2};
+    heed_allocator a = failing_allocator(&c);
     heed_error err = {0};
     heed__string s;
     heed__string_init(&s, &a);
@@ -305,7 +230,7 @@ static void test_string_failure_sticks(void **state)
     assert_int_equal(heed__string_status(&s, &err), HEED_MEMORY);
     assert_string_equal(heed__string_text(&s), "kept");
     heed__string_deinit(&s);
-    assert_int_equal(c.live, 0);
+    assert_int_equal(c.held, 0);
 }
 
 /* ---- atomic files and mapping ---- */
@@ -334,7 +259,7 @@ static void test_atomic_write(void **state)
     assert_int_equal(size, at);
     assert_memory_equal(map, bytes, at);
     heed__file_unmap(map, size);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(files_in(folder), 1);
     free(bytes);
 }
 
@@ -368,7 +293,7 @@ static void test_atomic_keeps_the_old_file(void **state)
     assert_int_equal(committed, HEED_IO);
     assert_non_null(strstr(err.text, "old': File too large"));
     assert_content(path, "old");
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(files_in(folder), 1);
 }
 
 /* Catches a rename over a link or a device, and permissions lost by replacing a file. */
@@ -423,173 +348,6 @@ static void test_map_special_cases(void **state)
     assert_string_equal(device.text, "cannot read '/dev/zero': not a regular file");
 }
 
-/* ---- lines ---- */
-
-static void write_gz(const char *path, const char *bytes, size_t n)
-{
-    gzFile f = gzopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(gzwrite(f, bytes, (unsigned)n), (int)n);
-    assert_int_equal(gzclose(f), Z_OK);
-}
-
-/* The lines of a file joined by '|', or the error's text. */
-static void read_all(const char *path, size_t limit, char *out, size_t room)
-{
-    heed_error err = {0};
-    struct counter c = {0, -1, 0};
-    heed_allocator a = counting(&c);
-    heed__lines *r = heed__lines_open(path, limit, &a, &err);
-    size_t n = 0;
-    out[0] = '\0';
-    const char *line;
-    size_t length;
-    while (r && heed__lines_next(r, &line, &length, &err) == HEED_OK && line) {
-        assert_int_equal(strlen(line), length);
-        n += (size_t)snprintf(out + n, room - n, "%s|", line);
-    }
-    if (err.status)
-        snprintf(out + n, room - n, "%s", err.text);
-    if (r && err.status) { /* and it stays failed */
-        heed_error again = {0};
-        assert_int_equal(heed__lines_next(r, &line, &length, &again), err.status);
-        assert_string_equal(again.text, err.text);
-    }
-    heed__lines_close(r);
-    assert_int_equal(c.live, 0);
-}
-
-/* Catches line ends taken for text, a lost last line, and a difference between plain and gzip. */
-static void test_lines_plain_and_gzip(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *lines;
-    } cases[] = {
-        {"", ""},
-        {"\n", "|"},
-        {"a", "a|"},
-        {"a\nb\n", "a|b|"},
-        {"a\n\nb", "a||b|"},
-        {"a\r\nb\r\n", "a|b|"},
-        {"a\rb\r", "a\rb\r|"}, /* a CR alone is text */
-        {"\r\n\n", "||"},
-        {"\xc3\xa4 \xe2\x82\xac\n", "\xc3\xa4 \xe2\x82\xac|"},
-    };
-    char out[256];
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        write_plain(in_folder("p"), cases[i].text, strlen(cases[i].text));
-        read_all(in_folder("p"), 100, out, sizeof out);
-        assert_string_equal(out, cases[i].lines);
-        write_gz(in_folder("z.gz"), cases[i].text, strlen(cases[i].text));
-        read_all(in_folder("z.gz"), 100, out, sizeof out);
-        assert_string_equal(out, cases[i].lines);
-    }
-}
-
-/* Catches errors at the seams of the buffer: lines of every length around and far above it. */
-static void test_lines_of_any_length(void **state)
-{
-    (void)state;
-    static const size_t lengths[] = {65533, 65534,  65535,  65536,   65537, 0,
-                                     1,     131071, 131072, 1000000, 5};
-    enum { N = sizeof lengths / sizeof *lengths };
-    gzFile f = gzopen(in_folder("long.gz"), "wb");
-    for (int i = 0; i < N; i++) {
-        char *line = malloc(lengths[i] + 1);
-        memset(line, 'a' + i, lengths[i]);
-        line[lengths[i]] = '\n';
-        assert_int_equal(gzwrite(f, line, (unsigned)lengths[i] + 1), lengths[i] + 1);
-        free(line);
-    }
-    assert_int_equal(gzclose(f), Z_OK);
-    heed_error err = {0};
-    heed__lines *r = heed__lines_open(in_folder("long.gz"), HEED_LINE_LIMIT, NULL, &err);
-    const char *line;
-    size_t length;
-    for (int i = 0; i < N; i++) {
-        assert_int_equal(heed__lines_next(r, &line, &length, &err), HEED_OK);
-        assert_int_equal(length, lengths[i]);
-        assert_int_equal(heed__lines_number(r), i + 1);
-        for (size_t j = 0; j < length; j++)
-            assert_int_equal(line[j], 'a' + i);
-    }
-    assert_int_equal(heed__lines_next(r, &line, &length, &err), HEED_OK);
-    assert_null(line);
-    heed__lines_close(r);
-}
-
-/* Catches limits off by one, and NULs that would cut a line short in silence. */
-static void test_lines_refused(void **state)
-{
-    (void)state;
-    char out[512], expected[512];
-    const char *path = in_folder("r");
-    write_plain(path, "12345\r\n123456\n", 14);
-    read_all(path, 5, out, sizeof out);
-    snprintf(expected, sizeof expected, "12345|'%s' line 2 is longer than 5 bytes", path);
-    assert_string_equal(out, expected);
-    read_all(path, 6, out, sizeof out);
-    assert_string_equal(out, "12345|123456|");
-    write_plain(path, "ok\nab\0c\n", 8);
-    read_all(path, 100, out, sizeof out);
-    snprintf(expected, sizeof expected, "ok|'%s' line 2: byte 3 is NUL, expected text", path);
-    assert_string_equal(out, expected);
-    read_all(in_folder("missing"), 100, out, sizeof out);
-    assert_non_null(strstr(out, "missing': No such file or directory"));
-    read_all(folder, 100, out, sizeof out);
-    assert_non_null(strstr(out, "Is a directory"));
-}
-
-/* Catches half a corpus taken for a whole one: gzip cut off or damaged at any place. */
-static void test_lines_broken_gzip(void **state)
-{
-    (void)state;
-    char text[4000], out[8192];
-    for (size_t i = 0; i < sizeof text; i++)
-        text[i] = i % 40 == 39 ? '\n' : (char)('a' + i * i % 23);
-    write_gz(in_folder("whole.gz"), text, sizeof text);
-    const void *bytes;
-    size_t size;
-    assert_int_equal(heed__file_map(in_folder("whole.gz"), &bytes, &size, NULL), HEED_OK);
-    for (size_t cut = 11; cut < size; cut += 7) { /* the gzip header is 10 bytes */
-        write_plain(in_folder("cut.gz"), bytes, cut);
-        read_all(in_folder("cut.gz"), 100, out, sizeof out);
-        assert_non_null(strstr(out, "cut.gz': the gzip is truncated"));
-    }
-    char *damaged = malloc(size);
-    memcpy(damaged, bytes, size);
-    damaged[size - 6] ^= 1; /* in the checksum */
-    write_plain(in_folder("bad.gz"), damaged, size);
-    read_all(in_folder("bad.gz"), 100, out, sizeof out);
-    assert_non_null(strstr(out, "damaged gzip"));
-    free(damaged);
-    heed__file_unmap(bytes, size);
-}
-
-/* Catches a leak or a crash when memory runs out while opening or growing. */
-static void test_lines_out_of_memory(void **state)
-{
-    (void)state;
-    char *text = malloc(300000);
-    memset(text, 'x', 300000);
-    write_plain(in_folder("oom"), text, 300000);
-    free(text);
-    for (int n = 0; n < 6; n++) {
-        struct counter c = {0, n, 0};
-        heed_allocator a = counting(&c);
-        heed_error err = {0};
-        heed__lines *r = heed__lines_open(in_folder("oom"), HEED_LINE_LIMIT, &a, &err);
-        const char *line = NULL;
-        size_t length;
-        if (r)
-            heed__lines_next(r, &line, &length, &err);
-        assert_int_equal(err.status, n < 5 ? HEED_MEMORY : HEED_OK);
-        heed__lines_close(r);
-        assert_int_equal(c.live, 0);
-    }
-}
-
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
@@ -610,11 +368,6 @@ int main(void)
         IN_FOLDER(test_atomic_keeps_the_old_file),
         IN_FOLDER(test_atomic_looks_before_it_renames),
         IN_FOLDER(test_map_special_cases),
-        IN_FOLDER(test_lines_plain_and_gzip),
-        IN_FOLDER(test_lines_of_any_length),
-        IN_FOLDER(test_lines_refused),
-        IN_FOLDER(test_lines_broken_gzip),
-        IN_FOLDER(test_lines_out_of_memory),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -6,63 +6,17 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "failing_allocator.h"
+#include "folder.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 #define CORPUS "tests/fuzz/safetensors"
-
-/* ---- a folder for the tests' files ---- */
-
-static char folder[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/heed-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int files_in(const char *path)
-{
-    int n = 0;
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    for (struct dirent *e; (e = readdir(d));)
-        n += e->d_name[0] != '.' || strncmp(e->d_name, ".heed", 5) == 0;
-    closedir(d);
-    return n;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char path[512];
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        unlink(path);
-    }
-    if (d)
-        closedir(d);
-    return rmdir(folder);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[2][128];
-    static int which;
-    which = !which;
-    snprintf(path[which], sizeof path[which], "%s/%s", folder, name);
-    return path[which];
-}
 
 static size_t read_all(const char *path, char *bytes, size_t room)
 {
