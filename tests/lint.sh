@@ -5,7 +5,7 @@ set -eu
 command -v git >/dev/null || { echo "no git"; exit 77; }
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-cp -R tools include tests/abi.txt "$copy/"
+cp -R tools include tests/abi.txt .clang-format "$copy/"
 cd "$copy"
 mkdir -p tests src/base src/kernel src/ops src/nn cli bench
 mv abi.txt tests/
@@ -71,6 +71,17 @@ allows calls src/base/parallel.c '#pragma omp parallel num_threads(n)'
 finds paths src/ops/x.c "/* see /wor""k/x */"
 finds paths src/ops/x.c "see ../share""d/x"
 allows paths src/ops/x.c '/* network/x */'
+
+if command -v clang-format >/dev/null; then
+    finds format src/ops/x.c 'int  x;'
+    finds format src/ops/x.md 'a blank at the end '
+    allows format src/ops/x.c 'int x;'
+fi
+if command -v clang++ >/dev/null; then
+    finds headers include/heed/x.h 'heed_nothing heed_x(void);'
+    finds headers include/heed/x.h 'int *heed_x(int *new, int class);'
+    allows headers include/heed/x.h '#include <heed/base.h>\nheed_status heed_x(void);'
+fi
 
 printf 'int heed_surplus(void);\n' >include/heed/surplus.h
 if ! tools/lint/abi >out 2>&1 && grep -q '^+heed_surplus$' out; then

@@ -8,10 +8,8 @@ static heed_status shape(heed_opcall *c)
 {
     const heed_tensor *a = c->in[0], *b = c->in[1];
     heed_transpose transpose = *(const heed_transpose *)c->attributes;
-    if (transpose != HEED_NN && transpose != HEED_NT && transpose != HEED_TN)
-        return heed__op_fail(c, HEED_ARGUMENT,
-                             "transpose is %d, expected HEED_NN, HEED_NT or HEED_TN",
-                             (int)transpose);
+    if (matmul_check(c, transpose))
+        return HEED_ARGUMENT;
     if (a->shape.rank != 3)
         return heed__op_shape_fail(c, "a", a, "(G,M,K)");
     matmul s;

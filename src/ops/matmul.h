@@ -13,6 +13,14 @@
 
 #include <heed/ops.h>
 
+static inline heed_status matmul_check(heed_opcall *c, heed_transpose transpose)
+{
+    if (transpose == HEED_NN || transpose == HEED_NT || transpose == HEED_TN)
+        return HEED_OK;
+    return heed__op_fail(c, HEED_ARGUMENT, "transpose is %d, expected HEED_NN, HEED_NT or HEED_TN",
+                         (int)transpose);
+}
+
 typedef struct matrix {
     real *data;
     int64_t ld;

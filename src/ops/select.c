@@ -91,6 +91,7 @@ static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tenso
 static const heed_opcase cases[] = {
     {"elements", {HEED_DIMS2(3, 5), HEED_DIMS2(3, 5)}, .i = {0}},
     {"rows", {HEED_DIMS2(4, 3), HEED_DIMS2(4, 3)}, .i = {1}},
+    {"rows of one number", {HEED_DIMS2(5, 1), HEED_DIMS2(5, 1)}, .i = {1}},
 };
 HEED_OP(select, "y = a where mask, else b", shape, forward, backward, cases, run);
 

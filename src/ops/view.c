@@ -151,6 +151,7 @@ static const heed_opcase slice_cols_cases[] = {
 static const heed_opcase slice_rows_cases[] = {
     {"the middle", {HEED_DIMS2(5, 3)}, .i = {1, 4}},
     {"the first axis", {HEED_DIMS3(3, 2, 2)}, .i = {1, 3}},
+    {"the only row", {HEED_DIMS2(1, 3)}, .i = {0, 1}},
 };
 static const heed_opcase unstack_cases[] = {
     {"the last step", {HEED_DIMS3(3, 2, 5)}, .i = {2}},
@@ -159,6 +160,7 @@ static const heed_opcase unstack_cases[] = {
 static const heed_opcase reshape_cases[] = {
     {"other columns", {HEED_DIMS2(3, 4)}, .i = {2, 6, 2, 1}},
     {"the same columns", {HEED_DIMS2(6, 3)}, .i = {3, 2, 3, 3}},
+    {"a row to a column", {HEED_DIMS2(1, 5)}, .i = {2, 5, 1, 1}},
 };
 HEED_OP(slice_cols, "y = x[:, begin:end], a view", NULL, NULL, NULL, slice_cols_cases,
         run_slice_cols);
