@@ -114,6 +114,15 @@ exits 0; quiet_err
 says '^{"bench":"add forward+backward","shape":"1x64","threads":1,"value":[0-9.e+-]*,"unit":"us","reference":0.5,"ratio":[0-9.e+-]*,"target":1}$'
 [ "$(wc -l <out)" = 1 ]; verdict $? 'expected one line'
 
+# Catches a table without its columns, and a profile that is not printed or lands among the results.
+HEED_PROFILE=1; export HEED_PROFILE
+run bench kernels --threads 1 --only 'add forward'
+unset HEED_PROFILE
+exits 0; says '^bench  *shape  *threads  *value unit  *reference  *ratio target$'
+says '^add forward+backward  *1x64  *1 '
+grep -q '^operator  *calls  *forward s  *backward s  *share$' err; verdict $? 'no profile on stderr'
+grep -q '^add  *[1-9]' err; verdict $? 'the profile lacks add'
+
 # Catches results that are lost in silence: a full disk, a reader that went away.
 what='heed list ops >/dev/full'
 : >out
