@@ -76,8 +76,8 @@ void bench_few_rows(bench_run *r)
         bench_alternate((bench_subject *[]){few, own, parts}, (void *[]){&x, &x, &x},
                         r->threads > 1 ? 3 : 2, r->budget / 2, best);
         double raw = fmin(best[1], best[2]);
-        bench_line line = {bench,         "", best[0] * 1e6, "us", raw * 1e6,
-                           raw / best[0], 1,  which(r, best)};
+        bench_line line = {bench,         "",  best[0] * 1e6, "us", raw * 1e6,
+                           raw / best[0], NAN, which(r, best)};
         snprintf(line.shape, sizeof line.shape, "%lldx%lldx%lld", (long long)m, (long long)in,
                  (long long)n);
         bench_report(r, &line);

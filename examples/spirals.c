@@ -66,6 +66,14 @@ static void draw_plane(heed_tape *t, const struct model *m)
         printf("%c%s", y[2 * i + 1] > y[2 * i] ? '#' : '.', i % WIDTH == WIDTH - 1 ? "\n" : "");
 }
 
+/* What the library has to say: HEED_PROFILE=1 makes it say where the time went. */
+static void write_log(void *context, heed_log_level level, const char *line)
+{
+    (void)context;
+    (void)level;
+    fprintf(stderr, "%s\n", line);
+}
+
 int main(void)
 {
     static heed_real xy[POINTS][2];
@@ -76,7 +84,8 @@ int main(void)
     struct model m;
     heed_optimizer *o = NULL;
     heed_params *p = heed_params_new(NULL, &err);
-    heed_tape *t = heed_tape_new(NULL, &err);
+    heed_tape_options options = {.log = {write_log, NULL}};
+    heed_tape *t = heed_tape_new(&options, &err);
     if (!p || !t)
         goto done;
     build(&m, heed_params_scope(p));

@@ -10,7 +10,7 @@
 #include <heed/ops.h>
 #include <string.h>
 
-#define CHUNK_BYTES ((int64_t)52 << 20)
+#define CHUNK_BYTES ((int64_t)48 << 20)
 /* BLIS takes other kernels for a C of fewer rows than this, a third slower for products as long as
  * these (measured: 60 and 52 GFLOP/s instead of 85), and a chunk has fewer.  So the logits are made
  * with our own kernel, from panels of so many columns, and dh as its transpose. */
