@@ -251,8 +251,8 @@ test: ## everything that must hold: default build, double, sanitized, installed;
 	    $(call some_tests,gcc-double,$(NOT_DOUBLE)) \
 	    $(call some_tests,gcc-address+undefined,$(NOT_SAN))
 
-VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
-            --suppressions=tools/valgrind.supp
+VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
+            --errors-for-leak-kinds=definite --suppressions=tools/valgrind.supp
 check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind, threads, fuzzing
 	@tools/deps build test clang clang-rt openblas reference valgrind
 	@$(MAKE) $(JOBS) -s tests
