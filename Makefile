@@ -251,8 +251,8 @@ test: ## everything that must hold: default build, double, sanitized, installed;
 	    $(call some_tests,gcc-double,$(NOT_DOUBLE)) \
 	    $(call some_tests,gcc-address+undefined,$(NOT_SAN))
 
-VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
-            --suppressions=tools/valgrind.supp
+VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
+            --errors-for-leak-kinds=definite --suppressions=tools/valgrind.supp
 check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind, threads, fuzzing
 	@tools/deps build test clang clang-rt openblas reference valgrind
 	@$(MAKE) $(JOBS) -s tests
@@ -260,10 +260,11 @@ check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind,
 	@$(MAKE) $(JOBS) -s CC=clang tests
 	@$(MAKE) $(JOBS) -s SAN=thread tests
 	@$(MAKE) $(JOBS) -s CC=clang SAN=fuzzer-no-link,$(SAN_SMALL) fuzzers
-	@tools/run-tests HEED_ISA=baseline $(call some_tests,gcc) HEED_ISA=avx2 $(call some_tests,gcc) \
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) HEED_TEST_SECONDS=3600 tools/run-tests \
+	    HEED_ISA=baseline $(call some_tests,gcc) HEED_ISA=avx2 $(call some_tests,gcc) \
 	    HEED_ISA= $(call some_tests,gcc-openblas) $(call some_tests,clang) \
 	    $(call some_tests,gcc-reference-thread,$(NOT_SAN)) \
-	    FUZZ_SECONDS=$(FUZZ_SECONDS) $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
+	    $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
 	        build/clang-fuzzer-no-link+address+undefined/tests/%,$(wildcard tests/fuzz/fuzz_*.c))) \
 	    --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SAN))
 
