@@ -17,6 +17,9 @@
 #define SOME_ROWS 384
 #define SHORT_SUM 16
 #define SMALL_PRODUCT (96 * 96 * 96)
+/* ... but not if the sum is this long: ours is one chain of additions, and loses digits that the
+ * libraries, who add in blocks, keep. */
+#define LONG_SUM 8192
 /* ... A B^T, a little weaker because its sums lie across the lanes, if so few rows or columns or so
  * small a product. */
 #define FEW_ROWS 16
@@ -48,7 +51,10 @@ static method choose(const heed__product *p)
         return NOTHING;
     double size = (double)p->m * (double)p->n * (double)p->k;
     bool fits = heed__blas_fits(p);
-    if (!p->trans_b && (p->m <= SOME_ROWS || p->k <= SHORT_SUM || size <= SMALL_PRODUCT || !fits))
+    if (!p->trans_b && (p->m <= SOME_ROWS || p->k <= SHORT_SUM || size <= SMALL_PRODUCT) &&
+        p->k <= LONG_SUM)
+        return FEW;
+    if (!p->trans_b && !fits)
         return FEW;
     if (p->trans_b && !p->trans_a &&
         (p->m <= FEW_ROWS || p->n <= FEW_COLS || size <= SMALL_NT || !fits))
