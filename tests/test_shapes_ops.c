@@ -375,6 +375,9 @@ static void sampling(void **state)
     const int32_t *drawn;
     IS(heed_sample(t, IN(HEED_SHAPE(1, 2), no, no), &drawn), HEED_SHAPE(1, 1), no);
     assert_int_equal(drawn[0], 0);
+    /* Proportions that exp alone takes to 0 or infinity. */
+    heed_sample(t, IN(HEED_SHAPE(4, 2), 2000, 0, 0, 2000, -2000, -1000, -1000, -2000), &drawn);
+    assert_memory_equal(drawn, ((const int32_t[]){0, 1, 1, 0}), 4 * sizeof *drawn);
     heed_tape_reset(t);
     refused(heed_sample(t, heed_input(t, HEED_SHAPE(2, 0), NULL), &drawn),
             "sample: log_p is (2,0), expected (N,C) with 1 <= C < 2^31");

@@ -59,7 +59,7 @@ static void null_inputs_are_named(void **state)
     heed_tape_free(t);
 }
 
-/* Catches: sizes that overflow, negative ones, ranks out of range. */
+/* Catches: sizes that overflow, also behind a 0, negative ones, ranks out of range. */
 static void absurd_sizes_are_refused(void **state)
 {
     (void)state;
@@ -72,6 +72,12 @@ static void absurd_sizes_are_refused(void **state)
     assert_int_equal(heed_tape_error(t)->status, HEED_SHAPE_ERROR);
     heed_tape_reset(t);
     assert_null(heed_input(t, (heed_shape){9, {1, 1, 1, 1}}, NULL));
+    assert_int_equal(heed_tape_error(t)->status, HEED_SHAPE_ERROR);
+    heed_tape_reset(t);
+    assert_null(heed_input(t, HEED_SHAPE(INT64_C(1) << 62, 0), NULL));
+    assert_int_equal(heed_tape_error(t)->status, HEED_SHAPE_ERROR);
+    heed_tape_reset(t);
+    assert_null(heed_input(t, HEED_SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 40), NULL));
     assert_int_equal(heed_tape_error(t)->status, HEED_SHAPE_ERROR);
     heed_tape_reset(t);
     assert_null(heed_input(t, HEED_SHAPE(INT64_C(1) << 40, 1 << 10), NULL));

@@ -239,7 +239,9 @@ static bool meet(const heed_tensor *x, const heed_tensor *y)
     if (!share(x, y))
         return false;
     int64_t left = x->offset % x->ld, other = y->offset % y->ld;
-    return x->ld != y->ld || (left < other + y->cols && other < left + x->cols);
+    /* Rows of a reshaped slice may run over the others' edge. */
+    const bool wraps = left + x->cols > x->ld || other + y->cols > y->ld;
+    return x->ld != y->ld || wraps || (left < other + y->cols && other < left + x->cols);
 }
 
 /* The same rows and columns, cut the same way: then one head of one segment meets only itself. */

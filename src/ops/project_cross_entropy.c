@@ -18,8 +18,11 @@
 #define PANEL 64
 #define STRIP 16      /* columns transposed together: a cache line of the panel */
 #define PANEL_ROWS 64 /* fewer do not repay transposing W */
-#define WORK 24       /* elementary operations a logit */
-#define GRAIN 16      /* columns: no two threads write one cache line */
+/* Our kernels add up a product in one chain, which over a vocabulary loses digits: with them dh is
+ * made from slabs of so many words. */
+#define SLAB 1024
+#define WORK 24  /* elementary operations a logit */
+#define GRAIN 16 /* columns: no two threads write one cache line */
 
 enum { H, W, BIAS };
 
@@ -40,7 +43,7 @@ struct saved {
 struct pass {
     heed_opcall *c;
     real *logits; /* (rows of the chunk, V) */
-    real *turned; /* (D, rows of the chunk): dh transposed */
+    real *turned; /* (D, rows of the chunk): dh transposed, or a slab's share of it */
     real *panels; /* (D, PANEL) for each thread */
     int64_t first, rows;
     bool forward; /* the losses are not known yet */
@@ -70,6 +73,13 @@ static heed_status check(heed_opcall *c)
     return HEED_OK;
 }
 
+/* Rows of a chunk for which `turned` is used: fewer than LIBRARY_ROWS, see make_dh.  With few
+ * classes a chunk has many more. */
+static int64_t turned_most(const struct saved *s)
+{
+    return s->chunk < LIBRARY_ROWS ? s->chunk : LIBRARY_ROWS;
+}
+
 static heed_status shape(heed_opcall *c)
 {
     const heed_tensor *h = c->in[H], *w = c->in[W];
@@ -97,7 +107,7 @@ static heed_status shape(heed_opcall *c)
     }
     /* One block over all threads' scratch: logits, turned, panels. */
     const int64_t threads = heed__threads(c);
-    int64_t count = s->chunk * (w->rows + w->cols) + threads * w->cols * PANEL;
+    int64_t count = s->chunk * w->rows + turned_most(s) * w->cols + threads * w->cols * PANEL;
     return heed__want_scratch(c, (size_t)(count / threads + 1) * sizeof(real));
 }
 
@@ -174,19 +184,26 @@ static void make_dh(struct pass *p)
     const heed_tensor *w = p->c->in[W];
     const int threads = heed__threads(p->c);
     const int64_t v = w->rows, d = w->cols;
-    if (p->rows < PANEL_ROWS || p->rows >= LIBRARY_ROWS || d < LIBRARY_ROWS)
-        heed__gemm(&(heed__product){.c = p->dh + p->first * d,
+    real *dh = p->dh + p->first * d;
+    if (p->rows >= PANEL_ROWS && p->rows < LIBRARY_ROWS && d >= LIBRARY_ROWS) {
+        heed__parallel(threads, p->rows, 1, v * d, turned_rows, p);
+        return;
+    }
+    const int64_t slab = p->rows < LIBRARY_ROWS ? SLAB : v;
+    for (int64_t from = 0; from < v; from += slab) {
+        heed__gemm(&(heed__product){.c = from ? p->turned : dh,
                                     .ldc = d,
-                                    .a = p->logits,
+                                    .a = p->logits + from,
                                     .lda = v,
-                                    .b = w->data,
+                                    .b = heed__row(w, from),
                                     .ldb = w->ld,
                                     .m = p->rows,
                                     .n = d,
-                                    .k = v},
+                                    .k = v - from < slab ? v - from : slab},
                    threads, NULL, NULL);
-    else
-        heed__parallel(threads, p->rows, 1, v * d, turned_rows, p);
+        if (from)
+            heed__kernels()->accumulate(dh, p->turned, 1, p->rows * d);
+    }
 }
 
 /* Logits of some rows become, in place, scale times their gradient. */
@@ -260,7 +277,7 @@ static void run_chunks(struct pass *p)
     const int64_t n = p->c->in[H]->rows;
     p->logits = heed__scratch(p->c, 0);
     p->turned = p->logits + s->chunk * p->c->in[W]->rows;
-    p->panels = p->turned + s->chunk * p->c->in[W]->cols;
+    p->panels = p->turned + turned_most(s) * p->c->in[W]->cols;
     for (p->first = 0; p->first < n; p->first += s->chunk) {
         p->rows = n - p->first < s->chunk ? n - p->first : s->chunk;
         run_chunk(p);

@@ -9,6 +9,8 @@
 #include "base/parallel.h"
 #include "tensor/op.h"
 
+#include <math.h>
+
 struct job {
     const heed_opcall *c;
     const heed_tensor *x;
@@ -48,10 +50,15 @@ static int32_t draw(const real *p, int64_t n, double uniform)
 static void compute(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
+    const heed_kernels *k = heed__kernels();
     real *p = heed__scratch(j->c, thread);
     for (int64_t r = begin; r < end; r++) {
         const real *x = heed__row(j->x, r);
-        heed__kernels()->unary(HEED__UNARY_EXP, p, x, j->x->cols);
+        /* Shifted so that the largest is 1: proportions may lie beyond the range of exp. */
+        int32_t top;
+        const real most = k->row_max(x, j->x->cols, &top);
+        k->affine(p, x, 1, isinf(most) ? 0 : -most, j->x->cols);
+        k->unary(HEED__UNARY_EXP, p, p, j->x->cols);
         j->drawn[r] = draw(p, j->x->cols, heed_rng_uniform(&j->rng, (uint64_t)r));
         j->y[r] = x[j->drawn[r]];
     }

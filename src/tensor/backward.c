@@ -48,8 +48,10 @@ heed_status heed__grad_ensure(heed_tape *t, heed_tensor *x, const char *who)
 
 static void settle(heed_tensor *root)
 {
-    if (root->fresh_grad)
-        memset(root->grad, 0, (size_t)(root->rows * root->cols) * sizeof(real));
+    /* Operators' threads ask for gradients too: nothing is written where nothing is to be done. */
+    if (!root->fresh_grad)
+        return;
+    memset(root->grad, 0, (size_t)(root->rows * root->cols) * sizeof(real));
     root->fresh_grad = false;
 }
 

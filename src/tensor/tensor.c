@@ -15,11 +15,16 @@ bool heed__shape_count(heed_shape s, int64_t *count)
 {
     if (s.rank < 1 || s.rank > HEED_MAX_RANK)
         return false;
-    *count = 1;
-    for (int i = 0; i < s.rank; i++)
-        if (s.dim[i] < 0 || !heed__multiply(*count, s.dim[i], count))
+    /* A size of 0 must not hide the others: operators multiply them too. */
+    int64_t product = 1;
+    bool empty = false;
+    for (int i = 0; i < s.rank; i++) {
+        empty |= s.dim[i] == 0;
+        if (s.dim[i] < 0 || !heed__multiply(product, s.dim[i] ? s.dim[i] : 1, &product))
             return false;
-    return *count <= INT64_MAX / (int64_t)(2 * sizeof(real));
+    }
+    *count = empty ? 0 : product;
+    return product <= INT64_MAX / (int64_t)(2 * sizeof(real));
 }
 
 bool heed__shape_equal(heed_shape a, heed_shape b)

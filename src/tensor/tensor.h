@@ -26,7 +26,7 @@ struct heed_tensor {
 #define HEED_SHAPE_TEXT 96
 const char *heed__shape_text(const heed_tensor *x, char text[HEED_SHAPE_TEXT]);
 const char *heed__dims_text(heed_shape s, char text[HEED_SHAPE_TEXT]);
-/* False if a size is negative, the rank is wrong, or the product overflows. */
+/* False if a size is negative, the rank is wrong, or the product overflows, zeros left out. */
 bool heed__shape_count(heed_shape s, int64_t *count);
 bool heed__shape_equal(heed_shape a, heed_shape b);
 
