@@ -1,7 +1,7 @@
 /* attention.h: multi-head attention as a layer.
  *
- *     heed_mha_build(&l, scope, &(heed_mha_options){.d = 512, .heads = 8});
- *     y = heed_mha_apply(t, &l, x, memory, x_segments, memory_segments);
+ *     heed_mha_build(&l, scope, &(heed_mha_options){.d = 512, .heads = 8, .cross = true});
+ *     y = heed_mha_apply(t, &l, x, memory, x_segments, memory_segments, NULL);
  */
 #ifndef HEED_ATTENTION_H
 #define HEED_ATTENTION_H

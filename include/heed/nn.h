@@ -2,9 +2,10 @@
  *
  *     heed_params *p = heed_params_new(NULL, &err);
  *     heed_linear_layer l;
- *     heed_linear_build(&l, heed_scope_enter(heed_params_scope(p), "out"), D, V, HEED_IDENTITY,
- * true); heed_params_finish(p, seed, &err);              // allocates the flat buffers and draws
- * the weights y = heed_linear_apply(t, &l, x);
+ *     heed_scope s = heed_params_scope(p);
+ *     heed_linear_build(&l, heed_scope_enter(s, "out"), D, V, HEED_IDENTITY, true);
+ *     heed_params_finish(p, seed, &err);        // allocates the flat buffers, draws the weights
+ *     y = heed_linear_apply(t, &l, x);
  *
  * `build` declares parameters under a scope (once, before finish); `apply` uses them on a tape.
  * Layers are plain structs of the caller's that borrow their tensors from the set; there is nothing

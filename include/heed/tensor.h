@@ -5,10 +5,11 @@
  *     ... heed_backward(t, loss); heed_tape_reset(t);
  *
  * Operators compute at once.  They accept NULL and return NULL after the tape's first error, so a
- * model is written without error branches and asks heed_tape_error once at the end. A tensor that
- * an operator returns lives until heed_tape_reset; a parameter as long as its set. Shape letters: B
- * sentences, N packed tokens, T target, S source, H heads, D model, Dk, Dv, F feed-forward, V
- * vocabulary. A tape belongs to one thread. */
+ * model is written without error branches and asks heed_tape_error once at the end.
+ * A tensor that an operator returns lives until heed_tape_reset; a parameter as long as its set.
+ * A tape belongs to one thread.
+ * Shape letters: B sentences, N packed tokens, T target, S source, H heads, D model, Dk and Dv a
+ * head's keys and values, F feed-forward, V vocabulary. */
 #ifndef HEED_TENSOR_H
 #define HEED_TENSOR_H
 

@@ -6,8 +6,8 @@
  * for in and on every instruction set.
  *
  *   dropout_mask  mask[i] = 0 or 1/(1-p) for element first+i
- *   masked_add    y[i] = base[i] + scale mask[i] x[i]; base NULL: zero, base may be y; mask NULL:
- * one dropout_add   y[i] = base[i] + x[i] times the mask of element first+i */
+ *   masked_add    y[i] = base[i] + scale mask[i] x[i]; base NULL: zero, base may be y; mask NULL: 1
+ *   dropout_add   y[i] = base[i] + x[i] times the mask of element first+i */
 #ifndef HEED_KERNEL_DROPOUT_H
 #define HEED_KERNEL_DROPOUT_H
 
