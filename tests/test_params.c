@@ -26,8 +26,8 @@ static void finish(heed_params *p, uint64_t seed)
     assert_string_equal(err.text, "");
 }
 
-/* Catches: a program written without error branches, as heed.h shows one, that crashes when the very
- * first allocation fails. */
+/* Catches: a program written without error branches, as heed.h shows one, that crashes when the
+ * very first allocation fails. */
 static void no_set_no_tape(void **state)
 {
     (void)state;

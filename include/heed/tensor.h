@@ -39,6 +39,7 @@ heed_shape heed_shape_of(int rank, int64_t d0, int64_t d1, int64_t d2, int64_t d
 
 typedef struct heed_tensor heed_tensor;
 
+/* All of these accept NULL, which is what there is after an error, and give 0 or NULL then. */
 heed_shape heed_tensor_shape(const heed_tensor *x);
 /* A tensor is a matrix of rows x cols: cols is the last axis, rows all others multiplied.  Row r
  * starts at data + r * stride; stride > cols only in a column slice. */
@@ -94,7 +95,8 @@ const heed_error *heed_tape_error(const heed_tape *t);
  * returns NULL. */
 heed_tensor *heed_tape_fail(heed_tape *t, heed_status status, const char *format, ...)
     HEED_PRINTF(3, 4);
-/* Which random numbers the next operators draw.  Call after reset, once per step. */
+/* Which random numbers the next operators draw.  Call after reset, once per step: without it every
+ * step draws the same, and dropout drops the same elements. */
 void heed_tape_step(heed_tape *t, uint64_t step, uint32_t micro_batch, uint32_t rank);
 /* Recording (on at the start) stores what backward needs; training (on at the start) is what
  * dropout and batch norm ask.  Both survive a reset. */
@@ -116,7 +118,8 @@ heed_tensor *heed_input(heed_tape *t, heed_shape shape, const heed_real *values)
 heed_tensor *heed_variable(heed_tape *t, heed_shape shape, const heed_real *values);
 
 /* Adds d loss / d x into the gradient of every parameter and variable that loss, a single number,
- * was computed from. */
+ * was computed from.  Returns the status of heed_tape_error: the one place where a step has to ask.
+ * heed_optimizer_step sets parameters' gradients back to zero; until then steps add up. */
 heed_status heed_backward(heed_tape *t, heed_tensor *loss);
 
 /* ---- what the library can do, and whether it is right ---- */
