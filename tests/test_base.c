@@ -402,8 +402,8 @@ static void test_atomic_looks_before_it_renames(void **state)
     assert_int_equal(nowhere.status, HEED_IO);
 }
 
-/* Catches mapping what is no file, waiting for ever for a pipe's writer, and an empty file taken for
- * an error. */
+/* Catches mapping what is no file, waiting for ever for a pipe's writer, and an empty file taken
+ * for an error. */
 static void test_map_special_cases(void **state)
 {
     (void)state;
