@@ -97,8 +97,8 @@ say = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '  %-4s %s\n'
 COMPILE = $(CC) $(HEED_CPPFLAGS) $(CPPFLAGS) $(HEED_CFLAGS) $(CFLAGS) -MMD -MP
 LINK = $(CC) $(HEED_LDFLAGS) $(LDFLAGS)
 
-# ---- instruction sets: kernels are compiled once for each.  A line here and one in
-# src/kernel/kernels.h adds a set. ----
+# ---- instruction sets: kernels are compiled once for each.  To add a set:
+# src/kernel/kernels.h, HEED_ISA_LIST. ----
 ISAS := baseline avx2
 ISA_FLAGS_baseline :=
 ISA_FLAGS_avx2 := -mavx2 -mfma

@@ -2,8 +2,8 @@
  *
  * Counted are the bytes that must move, per element of the main array:
  *   layer norm           forward 2: reads x, writes y;     backward 3: reads x and dy, writes dx
- *   residual+drop+norm   forward 3: reads x and y, writes; backward 5: reads x, y, dz, writes dx,
- * dy softmax              forward 2: reads x, writes y;     backward 3: reads y and dy, writes dx
+ *   residual+drop+norm   forward 3: reads x and y, writes; backward 5: reads x, y, dz, writes 2
+ *   softmax              forward 2: reads x, writes y;     backward 3: reads y and dy, writes dx
  *   Adam                 8: reads and writes weight, gradient (set to zero) and both moments
  * Statistics of a row and the gains are small and not counted. */
 #include "measure.h"

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const command commands[] = {
@@ -20,6 +21,18 @@ const command *command_find(const char *name)
         names[i] = commands[i].name;
     int i = choose_word("command", name, names);
     return i < 0 ? NULL : &commands[i];
+}
+
+/* The library takes what it has when HEED_ISA names nothing that it could run; whoever set it wants
+ * to know. */
+static void check_environment(void)
+{
+    const char *wanted = getenv("HEED_ISA");
+    heed_machine m;
+    heed_machine_describe(&m);
+    if (wanted && *wanted && strcmp(wanted, m.instruction_set) != 0)
+        complain("HEED_ISA is '%s', which does not run here; using '%s'", wanted,
+                 m.instruction_set);
 }
 
 static int run(int argc, const char *const *argv)
@@ -45,6 +58,7 @@ int main(int argc, char **argv)
 {
     /* A reader that went away then shows as a failed write, with a message, not as a silent end. */
     signal(SIGPIPE, SIG_IGN);
+    check_environment();
     int code = run(argc, (const char *const *)argv);
     errno = 0;
     if (ferror(stdout) | (fclose(stdout) != 0)) {

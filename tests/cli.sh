@@ -85,6 +85,11 @@ says '^instruction set: [a-z]'; quiet_err
 HEED_ISA=baseline; export HEED_ISA
 run version
 exits 0; says '^instruction set: baseline$'
+HEED_ISA=avx3
+run version
+exits 0; says '^instruction set: [a-z]'
+grep -q "^heed: HEED_ISA is 'avx3', which does not run here; using '[a-z0-9]*'$" err
+verdict $? 'HEED_ISA is ignored in silence'
 unset HEED_ISA
 
 # Catches an operator list that is empty or lacks its columns.

@@ -327,7 +327,8 @@ static void test_atomic_looks_before_it_renames(void **state)
     assert_int_equal(nowhere.status, HEED_IO);
 }
 
-/* Catches mapping what is no file, and an empty file taken for an error. */
+/* Catches mapping what is no file, waiting for ever for a pipe's writer, and an empty file taken
+ * for an error. */
 static void test_map_special_cases(void **state)
 {
     (void)state;
@@ -346,6 +347,11 @@ static void test_map_special_cases(void **state)
     heed_error device = {0};
     assert_int_equal(heed__file_map("/dev/zero", &bytes, &size, &device), HEED_IO);
     assert_string_equal(device.text, "cannot read '/dev/zero': not a regular file");
+    heed_error pipe_error = {0};
+    assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
+    assert_int_equal(heed__file_map(in_folder("pipe"), &bytes, &size, &pipe_error), HEED_IO);
+    assert_int_equal(heed__file_map(NULL, &bytes, &size, NULL), HEED_ARGUMENT);
+    assert_null(heed__atomic_open(NULL, NULL, NULL));
 }
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)

@@ -28,6 +28,24 @@ static void finish(heed_params *p, uint64_t seed)
     assert_string_equal(err.text, "");
 }
 
+/* Catches: a program written without error branches, as heed.h shows one, that crashes when the
+ * very first allocation fails. */
+static void no_set_no_tape(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    heed_linear_layer l;
+    heed_linear_build(&l, heed_scope_enter(heed_params_scope(NULL), "out"), 2, 3, HEED_RELU, true);
+    assert_int_equal(heed_params_finish(NULL, 1, &err), HEED_ARGUMENT);
+    heed_tape_reset(NULL);
+    heed_tensor *x = heed_input(NULL, HEED_SHAPE(1, 2), NULL);
+    assert_null(heed_linear_apply(NULL, &l, x));
+    assert_int_equal(heed_backward(NULL, heed_sum(NULL, x, HEED_ALL)), HEED_ARGUMENT);
+    assert_string_equal(heed_tape_error(NULL)->text, "there is no tape");
+    heed_tape_free(NULL);
+    heed_params_free(NULL);
+}
+
 /* Catches: entries that overlap or lose their alignment, garbage in the padding (an optimiser walks
  * over it), state mixed with parameters, a wrong order on disk. */
 static void flat_layout(void **state)
@@ -419,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flat_layout),
+        cmocka_unit_test(no_set_no_tape),
         cmocka_unit_test(first_error_sticks),
         cmocka_unit_test(nothing_after_finish),
         cmocka_unit_test(empty_set),

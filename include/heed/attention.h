@@ -1,7 +1,7 @@
 /* attention.h: multi-head attention as a layer.
  *
- *     heed_mha_build(&l, scope, &(heed_mha_options){.d = 512, .heads = 8});
- *     y = heed_mha_apply(t, &l, x, memory, x_segments, memory_segments);
+ *     heed_mha_build(&l, scope, &(heed_mha_options){.d = 512, .heads = 8, .cross = true});
+ *     y = heed_mha_apply(t, &l, x, memory, x_segments, memory_segments, NULL);
  */
 #ifndef HEED_ATTENTION_H
 #define HEED_ATTENTION_H
@@ -19,10 +19,10 @@ typedef struct heed_mha_options {
     int heads;        /* H */
     int64_t d_k, d_v; /* per head; 0 means D/H */
     bool cross;       /* keys and values come from another sequence than the queries */
-    bool causal;
-    bool bias;      /* on the four products; the paper has none */
-    bool unscaled;  /* leave out 1/sqrt(Dk), to show what it is for */
-    double dropout; /* on the weights */
+    bool causal;      /* query i sees keys 0..i of its segment */
+    bool bias;        /* on the four products; the paper has none */
+    bool unscaled;    /* leave out 1/sqrt(Dk), to show what it is for */
+    double dropout;   /* on the weights */
 } heed_mha_options;
 /* Self-attention makes q, k and v in one product (qkv), cross-attention k and v in one (kv). */
 typedef struct heed_mha_layer {
@@ -34,7 +34,7 @@ typedef struct heed_mha_layer {
 } heed_mha_layer;
 void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *options);
 /* x (N,D), memory (M,memory_d).  Without cross, memory must be x.  extra may be NULL; of it bias
- * and weights are used. */
+ * and weights are used.  Self-attention passes the same segments twice. */
 heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
                             heed_tensor *memory, const heed_segments *queries,
                             const heed_segments *keys, const heed_attention_options *extra);

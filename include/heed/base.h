@@ -2,8 +2,8 @@
  *
  * Errors.  A call that can fail returns a heed_status and takes a heed_error last (NULL if the text
  * is not wanted).  Objects that collect work (tape, parameter set) keep their first error instead;
- * see heed_tape_error and heed_params_error. Memory.  Everything heed allocates goes through a
- * heed_allocator; NULL means the C library's. */
+ * see heed_tape_error and heed_params_error.
+ * Memory.  Everything heed allocates goes through a heed_allocator; NULL means the C library's. */
 #ifndef HEED_BASE_H
 #define HEED_BASE_H
 
@@ -52,8 +52,8 @@ typedef enum heed_status {
 #undef HEED_STATUS_ENUM
 } heed_status;
 
-/* Start with `heed_error err = {0};`.  The first failure is kept; later ones do not overwrite it.
- */
+/* Start with `heed_error err = {0};` (C++: `{}`).  The first failure is kept; later ones do not
+ * overwrite it. */
 typedef struct heed_error {
     heed_status status;
     char text[512];
@@ -88,8 +88,7 @@ size_t heed_arena_held(const heed_arena *arena);
 /* ---- log ---- */
 
 typedef enum heed_log_level { HEED_LOG_DEBUG, HEED_LOG_INFO, HEED_LOG_WARNING } heed_log_level;
-/* The library itself prints nothing: what it has to say goes here, one line without its line end.
- */
+/* The library itself prints nothing: what it has to say goes here, a line without its end. */
 typedef struct heed_log_sink {
     void (*write)(void *context, heed_log_level level, const char *line);
     void *context;

@@ -1,9 +1,16 @@
 /* nn.h: parameters by name, and the layers built from them.
  *
  *     heed_params *p = heed_params_new(NULL, &err);
+<<<<<<< HEAD
  *     heed_scope out = heed_scope_enter(heed_params_scope(p), "out");
  *     heed_linear_build(&l, out, D, V, HEED_IDENTITY, true);
  *     heed_params_finish(p, seed, &err);
+=======
+ *     heed_linear_layer l;
+ *     heed_scope s = heed_params_scope(p);
+ *     heed_linear_build(&l, heed_scope_enter(s, "out"), D, V, HEED_IDENTITY, true);
+ *     heed_params_finish(p, seed, &err);        // allocates the flat buffers, draws the weights
+>>>>>>> rev2
  *     y = heed_linear_apply(t, &l, x);
  *
  * `build` declares parameters under a scope, once; finish makes the flat buffers and draws the
@@ -23,6 +30,7 @@ extern "C" {
 typedef struct heed_params heed_params;
 heed_params *heed_params_new(const heed_allocator *allocator, heed_error *err);
 void heed_params_free(heed_params *p);
+/* The first failure of building; heed_params_finish reports it too. */
 const heed_error *heed_params_error(const heed_params *p);
 
 /* How a parameter starts.  Xavier, Kaiming and orthogonal read fan-in and fan-out off an (in,out)
@@ -117,7 +125,9 @@ void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layo
 
 /* Token embedding + positions, as the paper has it: dropout(scale * E[x] + P).  Positions count
  * from 0 in each segment.  Sinusoids are state of the set, learned ones a parameter; asking beyond
- * `longest` fails. */
+ * `longest` fails; without positions it does not matter.  scale is sqrt(D) in the paper; 0 means 1.
+ * To tie the output projection, give `table` to heed_project_cross_entropy, or to heed_matmul with
+ * HEED_NT for the logits. */
 typedef struct heed_embedding_layer {
     heed_tensor *table;     /* (V,D), N(0, 1/D) */
     heed_tensor *positions; /* (longest,D) or NULL */
@@ -135,6 +145,7 @@ typedef struct heed_norm_layer {
     heed_tensor *running_mean, *running_variance; /* batch norm only */
     double eps;
 } heed_norm_layer;
+/* Gain 1, bias 0; RMS norm has no bias.  Batch norm's running statistics move by 0.1 a batch. */
 void heed_norm_build(heed_norm_layer *l, heed_scope s, heed_norm_kind kind, int64_t d, double eps);
 heed_tensor *heed_norm_apply(heed_tape *t, const heed_norm_layer *l, heed_tensor *x);
 /* norm(x + dropout(y)): the fused operator where the kind has one. */

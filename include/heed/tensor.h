@@ -4,10 +4,19 @@
  *     heed_tensor *y = heed_tanh(t, heed_input(t, HEED_SHAPE(2, 3), values));
  *     ... heed_backward(t, loss); heed_tape_reset(t);
  *
+<<<<<<< HEAD
  * Operators accept NULL and return NULL after the tape's first error: a model has no error branches
  * and asks heed_tape_error once.  What an operator returns lives until heed_tape_reset, a parameter
  * as long as its set.  A tape belongs to one thread.  Shape letters: B sentences, N packed tokens,
  * T target, S source, H heads, D model, Dk, Dv, F feed-forward, V vocabulary. */
+=======
+ * Operators compute at once.  They accept NULL and return NULL after the tape's first error, so a
+ * model is written without error branches and asks heed_tape_error once at the end.
+ * A tensor that an operator returns lives until heed_tape_reset; a parameter as long as its set.
+ * A tape belongs to one thread.
+ * Shape letters: B sentences, N packed tokens, T target, S source, H heads, D model, Dk and Dv a
+ * head's keys and values, F feed-forward, V vocabulary. */
+>>>>>>> rev2
 #ifndef HEED_TENSOR_H
 #define HEED_TENSOR_H
 
@@ -37,6 +46,7 @@ heed_shape heed_shape_of(int rank, int64_t d0, int64_t d1, int64_t d2, int64_t d
 
 typedef struct heed_tensor heed_tensor;
 
+/* All of these accept NULL, which is what there is after an error, and give 0 or NULL then. */
 heed_shape heed_tensor_shape(const heed_tensor *x);
 /* A tensor is a matrix of rows x cols: cols is the last axis, rows all others multiplied.  Row r
  * starts at data + r * stride; stride > cols only in a column slice. */
@@ -92,7 +102,8 @@ const heed_error *heed_tape_error(const heed_tape *t);
  * returns NULL. */
 heed_tensor *heed_tape_fail(heed_tape *t, heed_status status, const char *format, ...)
     HEED_PRINTF(3, 4);
-/* Which random numbers the next operators draw.  Call after reset, once per step. */
+/* Which random numbers the next operators draw.  Call after reset, once per step: without it every
+ * step draws the same, and dropout drops the same elements. */
 void heed_tape_step(heed_tape *t, uint64_t step, uint32_t micro_batch, uint32_t rank);
 /* Recording (on at the start) stores what backward needs; training (on at the start) is what
  * dropout and batch norm ask.  Both survive a reset. */
@@ -114,7 +125,8 @@ heed_tensor *heed_input(heed_tape *t, heed_shape shape, const heed_real *values)
 heed_tensor *heed_variable(heed_tape *t, heed_shape shape, const heed_real *values);
 
 /* Adds d loss / d x into the gradient of every parameter and variable that loss, a single number,
- * was computed from. */
+ * was computed from.  Returns the status of heed_tape_error: the one place where a step has to ask.
+ * heed_optimizer_step sets parameters' gradients back to zero; until then steps add up. */
 heed_status heed_backward(heed_tape *t, heed_tensor *loss);
 
 /* ---- what the library can do, and whether it is right ---- */

@@ -50,12 +50,13 @@ typedef struct heed_optimizer_options {
 } heed_optimizer_options;
 
 typedef struct heed_optimizer heed_optimizer;
-/* Borrows p, which must be finished. */
+/* Borrows p, which must be finished.  options NULL: SGD without momentum. */
 heed_optimizer *heed_optimizer_new(heed_params *p, const heed_optimizer_options *options,
                                    const heed_allocator *allocator, heed_error *err);
 void heed_optimizer_free(heed_optimizer *o);
 /* One update at this rate with the gradients as they are, which are then set to zero.  Frozen
- * parameters and their moments do not move. */
+ * parameters and their moments do not move.  threads, here and below: as many as heed_tape_threads
+ * says, or 1. */
 void heed_optimizer_step(heed_optimizer *o, double rate, int threads);
 int64_t heed_optimizer_updates(const heed_optimizer *o);
 void heed_optimizer_set_updates(heed_optimizer *o, int64_t updates);

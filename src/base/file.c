@@ -77,6 +77,10 @@ static int open_temporary(heed__atomic_file *f)
 heed__atomic_file *heed__atomic_open(const char *path, const heed_allocator *allocator,
                                      heed_error *err)
 {
+    if (!path) {
+        heed__fail(err, HEED_ARGUMENT, "cannot write a file without a name");
+        return NULL;
+    }
     heed_allocator a = heed__allocator_or_default(allocator);
     heed__atomic_file *f = heed__allocate(&a, 1, sizeof *f);
     if (!f) {
@@ -192,7 +196,10 @@ heed_status heed__file_map(const char *path, const void **bytes, size_t *size, h
     struct stat st;
     int number = 0;
     void *map = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (!path)
+        return heed__fail(err, HEED_ARGUMENT, "cannot read a file without a name");
+    /* O_NONBLOCK: opening a pipe must not wait for its writer; a regular file does not care. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) != 0)
         number = errno;
     else if (!S_ISREG(st.st_mode))

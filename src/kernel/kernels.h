@@ -41,8 +41,8 @@ typedef struct heed_kernels {
 #undef HEED_KERNEL_FIELD
 } heed_kernels;
 
-/* The sets this build has, best last.  Adding one: a line here and its flags in the Makefile's
- * ISAS. */
+/* The sets this build has, best last.  Adding one: a name here, whether the processor has
+ * it in dispatch.c, its name and flags in the Makefile (ISAS, ISA_FLAGS_...). */
 #define HEED_ISA_LIST(X) X(baseline) X(avx2)
 
 /* The table picked at start-up: the best proved set that the processor has, or what HEED_ISA asks

@@ -12,10 +12,9 @@
 #include <immintrin.h>
 #endif
 
-#define PHILOX_AT_ONCE 8 /* blocks */
-#define PHILOX_HALVES                                                                              \
-    (8 * PHILOX_AT_ONCE) /* half-words, 16 bits each, low half of a word first                     \
-                          */
+/* Blocks made at once, and their half-words of 16 bits: the low half of each word first. */
+#define PHILOX_AT_ONCE 8
+#define PHILOX_HALVES (8 * PHILOX_AT_ONCE)
 
 #if defined(__AVX2__)
 #define PHILOX_LANES 4

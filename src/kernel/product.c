@@ -19,7 +19,7 @@
 #define SMALL_PRODUCT (96 * 96 * 96)
 /* ... but not if the sum is this long: ours is one chain of additions, and loses digits that the
  * libraries, who add in blocks, keep. */
-#define LONG_SUM 8192
+#define LONG_SUM 4096
 /* ... A B^T, a little weaker because its sums lie across the lanes, if so few rows or columns or so
  * small a product. */
 #define FEW_ROWS 16

@@ -339,6 +339,8 @@ static void point_tensors(heed_params *p)
 
 heed_status heed_params_finish(heed_params *p, uint64_t seed, heed_error *err)
 {
+    if (!p)
+        return heed__fail(err, HEED_ARGUMENT, "there is no parameter set to finish");
     if (p->error.status == HEED_OK && p->finished)
         return heed__fail(err, HEED_STATE, "the parameter set is finished already");
     if (p->error.status == HEED_OK && allocate_buffers(p) == HEED_OK) {

@@ -1,8 +1,8 @@
 /* Cross-entropy between softmax(logits) and the smoothed target, summed over the rows:
- *   loss = - sum_n sum_i q_i log p_i,  q = 1-e on targets[n] plus e/V everywhere (Szegedy et al.
- * 2016) logits (N,V) -> (1).  A negative target drops its row; a target of V or more is refused by
- * name. Each row's loss is kept in double and they are added in order, whatever the number of
- * threads. */
+ *   loss = - sum_n sum_i q_i log p_i,  q = 1-e on targets[n] plus e/V everywhere
+ * (Szegedy et al. 2016).  logits (N,V) -> (1).  A negative target drops its row; a target of V or
+ * more is refused by name.  Each row's loss is kept in double and they are added in order, whatever
+ * the number of threads. */
 #include "base/parallel.h"
 #include "tensor/op.h"
 

@@ -1,6 +1,7 @@
 /* Norms over each row: layer norm, RMS norm, and layer_norm(x + dropout(r)) in one pass over
- * memory. y = (s - mean) rstd gain + bias,  rstd = 1/sqrt(variance + eps), biased variance, s = x +
- * m r x, r (N,D), gain, bias (D) -> (N,D).  RMS norm: mean = 0, no bias.  One mechanism, three
+ * memory:
+ *   y = (s - mean) rstd gain + bias,  rstd = 1/sqrt(variance + eps), biased variance,  s = x + m r
+ * x, r (N,D), gain, bias (D) -> (N,D).  RMS norm: mean = 0, no bias.  One mechanism, three
  * operators.  Two numbers a row are kept; s is made again from x, r and the mask, which costs a
  * read less than keeping it.  Refuses rows without columns. */
 #include "base/parallel.h"

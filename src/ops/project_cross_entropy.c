@@ -18,9 +18,6 @@
 #define PANEL 64
 #define STRIP 16      /* columns transposed together: a cache line of the panel */
 #define PANEL_ROWS 64 /* fewer do not repay transposing W */
-/* Our kernels add up a product in one chain, which over a vocabulary loses digits: with them dh is
- * made from slabs of so many words. */
-#define SLAB 1024
 #define WORK 24  /* elementary operations a logit */
 #define GRAIN 16 /* columns: no two threads write one cache line */
 
@@ -43,7 +40,7 @@ struct saved {
 struct pass {
     heed_opcall *c;
     real *logits; /* (rows of the chunk, V) */
-    real *turned; /* (D, rows of the chunk): dh transposed, or a slab's share of it */
+    real *turned; /* (D, rows of the chunk): dh transposed */
     real *panels; /* (D, PANEL) for each thread */
     int64_t first, rows;
     bool forward; /* the losses are not known yet */
@@ -184,26 +181,19 @@ static void make_dh(struct pass *p)
     const heed_tensor *w = p->c->in[W];
     const int threads = heed__threads(p->c);
     const int64_t v = w->rows, d = w->cols;
-    real *dh = p->dh + p->first * d;
-    if (p->rows >= PANEL_ROWS && p->rows < LIBRARY_ROWS && d >= LIBRARY_ROWS) {
+    if (p->rows >= PANEL_ROWS && p->rows < LIBRARY_ROWS && d >= LIBRARY_ROWS)
         heed__parallel(threads, p->rows, 1, v * d, turned_rows, p);
-        return;
-    }
-    const int64_t slab = p->rows < LIBRARY_ROWS ? SLAB : v;
-    for (int64_t from = 0; from < v; from += slab) {
-        heed__gemm(&(heed__product){.c = from ? p->turned : dh,
+    else
+        heed__gemm(&(heed__product){.c = p->dh + p->first * d,
                                     .ldc = d,
-                                    .a = p->logits + from,
+                                    .a = p->logits,
                                     .lda = v,
-                                    .b = heed__row(w, from),
+                                    .b = w->data,
                                     .ldb = w->ld,
                                     .m = p->rows,
                                     .n = d,
-                                    .k = v - from < slab ? v - from : slab},
+                                    .k = v},
                    threads, NULL, NULL);
-        if (from)
-            heed__kernels()->accumulate(dh, p->turned, 1, p->rows * d);
-    }
 }
 
 /* Logits of some rows become, in place, scale times their gradient. */

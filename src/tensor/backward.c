@@ -166,6 +166,8 @@ heed_status heed__backward_from(heed_tape *t, heed_tensor *const *out, const rea
 heed_status heed_backward(heed_tape *t, heed_tensor *loss)
 {
     char text[HEED_SHAPE_TEXT];
+    if (!t)
+        return HEED_ARGUMENT;
     if (t->error.status)
         return t->error.status;
     if (!loss)

@@ -1,11 +1,11 @@
 /* check.c: is an operator's gradient right?
  *
- * L = sum over outputs of w . y with fixed random w.  dL/dx by the tape against the five-point
- * central difference n = (8 (L(x+h) - L(x-h)) - (L(x+2h) - L(x-2h))) / 12h,   error O(h^4), per
- * input: max|a-n| / max(max|a|, max|n|).  Each case is then varied: walked a second time and run
- * again into the gradient that is there; each input frozen; inputs as column slices; equal inputs
- * made one tensor; a single output seeded with exactly 1.  A case whose gradient vanishes proves
- * nothing and fails. */
+ * L = sum over outputs of w . y with fixed random w.  a = dL/dx by the tape against the five-point
+ * central difference, whose error is O(h^4):
+ *   n = (8 (L(x+h) - L(x-h)) - (L(x+2h) - L(x-2h))) / 12h
+ * and for each input max|a-n| / max(max|a|, max|n|) must be small.  Each case is then varied:
+ * walked a second time and run again into the gradient that is there; each input frozen; inputs as
+ * slices; equal inputs made one tensor; a single output seeded with 1.  A vanishing gradient fails. */
 #include "tensor/tape.h"
 
 #include <math.h>

@@ -2,9 +2,11 @@
  *
  * An operator is one file with up to three functions and its gradient cases:
  *   shape     checks the inputs and declares outputs, saved memory and scratch: the only part that
- * may fail; forward   computes the outputs; backward  adds into the inputs' gradients, never
- * assigns (heed__grad_beta where the difference is worth it). A public wrapper fills the attributes
- * and calls heed__apply. */
+ *             may fail
+ *   forward   computes the outputs
+ *   backward  adds into the inputs' gradients, never assigns (heed__grad_beta where the difference
+ *             is worth it)
+ * A public wrapper fills the attributes and calls heed__apply. */
 #ifndef HEED_TENSOR_OP_H
 #define HEED_TENSOR_OP_H
 

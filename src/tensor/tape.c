@@ -66,6 +66,8 @@ void heed_tape_free(heed_tape *t)
 
 void heed_tape_reset(heed_tape *t)
 {
+    if (!t)
+        return;
     heed_arena_reset(t->arena);
     t->error = (heed_error){0};
     t->last = NULL;
@@ -76,7 +78,8 @@ void heed_tape_reset(heed_tape *t)
 
 const heed_error *heed_tape_error(const heed_tape *t)
 {
-    return &t->error;
+    static const heed_error none = {HEED_ARGUMENT, "there is no tape"};
+    return t ? &t->error : &none;
 }
 
 heed_tensor *heed_tape_fail(heed_tape *t, heed_status status, const char *format, ...)

@@ -1,6 +1,8 @@
 #!/bin/sh
 # Catches an installation that lacks something: a program outside the tree is built from what was
 # installed alone, by pkg-config, shared and static, as C and as C++; uninstall leaves nothing.
+# And a first page that does not work: the program in the comment that opens heed.h is cut out of
+# the installed header and built as it stands.
 set -eu
 unset MAKEFLAGS MFLAGS MAKELEVEL
 stage=$(mktemp -d)
@@ -44,6 +46,19 @@ check 'C, shared' build "$stage/c-shared" 'gcc -std=c11 -x c' ''
 check 'C++, shared' build "$stage/cc-shared" 'g++ -std=c++17 -x c++' ''
 check 'C, static' build "$stage/c-static" 'gcc -std=c11 -x c' -static
 check 'C++, static' build "$stage/cc-static" 'g++ -std=c++17 -x c++' -static
+
+# The lines of the comment that are set in, without what sets them in.
+sed -n '1,/^ \*\//{s/^ \*     //p;s/^ \*$//p;}' "$at/include/heed/heed.h" >"$stage/xor.c"
+# learns COMPILER: the program in the comment builds without a warning and ends with a small loss.
+learns() {
+    # shellcheck disable=SC2046,SC2086
+    $1 -Wall -Wpedantic -Werror -o "$stage/xor" "$stage/xor.c" -x none $(package --cflags --libs) &&
+        found=$(LD_LIBRARY_PATH=$at/lib "$stage/xor") &&
+        case $found in 'loss 0.0'*) ;; *) echo "found '$found', expected 'loss 0.0...'"; false ;; esac
+}
+check "heed.h's program, C" learns 'gcc -std=c11 -x c'
+check "heed.h's program, C++" learns 'g++ -std=c++20 -x c++'
+
 check 'pkg-config version' [ "$(package --modversion)" = "$version" ]
 # The shared program depends on the name that stays compatible, not on this very version.
 check 'soname' sh -c "readelf -d '$stage/c-shared' | grep -q 'NEEDED.*\[libheed.so.${version%%.*}\]'"
