@@ -6,23 +6,6 @@
 #include "tensor/op.h"
 #include <string.h>
 
-/* Below this many multiply-adds, some microseconds' worth, a product stays on one thread. */
-#define HEED__STEP_SMALL (1 << 18)
-
-/* heed__gemm for the sizes of a step.  For one sequence the weights' gradient is an outer product:
- * there each row of C goes by once, in the order of memory, which is twice as fast as tiles. */
-static inline void heed__step_product(const heed_opcall *c, const heed__product *p)
-{
-    if (p->k == 1 && p->trans_a && !p->trans_b && p->m * p->n < HEED__STEP_SMALL) {
-        for (int64_t i = 0; i < p->m; i++)
-            heed__kernels()->gemm_few(p->c + i * p->ldc, p->ldc, p->a + i, 1, 1, p->b, p->ldb, 1,
-                                      p->n, 1, p->beta);
-        return;
-    }
-    bool small = (double)p->m * (double)p->n * (double)p->k < HEED__STEP_SMALL;
-    heed__gemm(p, small ? 1 : heed__threads(c), NULL, NULL);
-}
-
 /* y (rows,cols) = beta y + x */
 static inline void heed__add_block(real *y, int64_t ldy, real beta, const real *x, int64_t ldx,
                                    int64_t rows, int64_t cols)
