@@ -23,7 +23,7 @@ HEED_KERNELS_GEMM(DECLARE)
 #define FAR_APART 256
 #define MAX_STRIP (4 * VBYTES / (int)sizeof(real))
 /* Rows of A that share a strip of B. */
-#define PANEL_ROWS 192
+#define PANEL_ROWS 96
 /* With a sum this short a row of C is read, increased and written as it stands in memory. */
 #define SHORT_SUM 4
 
