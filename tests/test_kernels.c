@@ -196,6 +196,16 @@ static void cross_entropy_rows(void **state)
                            base + scale * (exp((double)x[i]) / sum - q));
                 }
                 assert_true(dx[v] == GUARD);
+                memcpy(dx, x, (size_t)v * sizeof *dx);
+                heed__entropy both = k->cross_entropy_both(dx, v, target, e, scale);
+                expect("nll of both", v, both.nll, nll);
+                expect("loss of both", v, both.loss, (1 - e) * nll + e * (log(sum) - mean));
+                for (int64_t i = 0; i < v; i++) {
+                    double q = e / (double)v + (i == target ? 1 - e : 0);
+                    expect("gradient of both", i, (double)dx[i],
+                           scale * (exp((double)x[i]) / sum - q));
+                }
+                assert_true(dx[v] == GUARD);
             }
 }
 

@@ -71,10 +71,11 @@ void heed_arena_free(heed_arena *arena)
     heed__release(&a, arena, 1, sizeof *arena);
 }
 
-/* Chunks double up to a limit, so that few are needed and little is wasted. */
+/* Each chunk is as large as all before it, up to a limit, so that few are needed and little is
+ * wasted. */
 static bool add_chunk(heed_arena *arena, size_t size)
 {
-    size_t room = arena->last ? arena->last->room * 2 : FIRST_CHUNK;
+    size_t room = arena->held < FIRST_CHUNK ? FIRST_CHUNK : arena->held;
     if (room > LARGEST_STEP)
         room = LARGEST_STEP;
     if (room < size)

@@ -115,23 +115,11 @@ void K(log_softmax_backward)(real *dx, int64_t lddx, const real *dy, const real 
 /* A vocabulary is long: the sums are taken in blocks, and the blocks added in double. */
 #define BLOCK 1024
 
-heed__entropy K(cross_entropy_row)(const real *x, int64_t v, int32_t target, double smoothing)
+/* sum of max - x[i] */
+static double row_distance(const real *x, real max, int64_t v)
 {
-    heed__entropy row = {.max = row_max(x, v)};
-    if (row.max == -INFINITY) { /* nothing is possible: p = 0 everywhere */
-        row.loss = row.nll = INFINITY;
-        return row;
-    }
-    double sum = 0, distance = 0;
-    for (int64_t i = 0; i < v; i += BLOCK)
-        sum += (double)exp_sum(NULL, x + i, row.max, v - i < BLOCK ? v - i : BLOCK);
-    row.log_sum = (real)log(sum);
-    row.nll = log(sum) + (double)row.max - (double)x[target];
-    if (smoothing == 0) { /* apart, because 0 times a masked -inf is no number */
-        row.loss = row.nll;
-        return row;
-    }
-    const vreal m = vset(row.max);
+    const vreal m = vset(max);
+    double distance = 0;
     for (int64_t begin = 0; begin < v; begin += BLOCK) {
         const int64_t end = v - begin < BLOCK ? v : begin + BLOCK;
         vreal part = {0};
@@ -139,7 +127,48 @@ heed__entropy K(cross_entropy_row)(const real *x, int64_t v, int32_t target, dou
             part += vselect(live(i, end), m - vload_at(x, i, end), vset(0));
         distance += (double)vsum(part);
     }
-    row.loss = (1 - smoothing) * row.nll + smoothing * (log(sum) + distance / (double)v);
+    return distance;
+}
+
+/* e, if not NULL, receives exp(x - max), and may be x. */
+VINLINE heed__entropy entropy(real *e, const real *x, int64_t v, int32_t target, double smoothing)
+{
+    heed__entropy row = {.max = row_max(x, v)};
+    if (row.max == -INFINITY) { /* nothing is possible: p = 0 everywhere */
+        row.loss = row.nll = INFINITY;
+        return row;
+    }
+    /* Smoothing apart, because 0 times a masked -inf is no number. */
+    const double distance = smoothing == 0 ? 0 : row_distance(x, row.max, v);
+    const double to_target = (double)row.max - (double)x[target];
+    double sum = 0;
+    for (int64_t i = 0; i < v; i += BLOCK)
+        sum += (double)exp_sum(e ? e + i : NULL, x + i, row.max, v - i < BLOCK ? v - i : BLOCK);
+    row.log_sum = (real)log(sum);
+    row.loss = row.nll = log(sum) + to_target;
+    if (smoothing != 0)
+        row.loss = (1 - smoothing) * row.nll + smoothing * (log(sum) + distance / (double)v);
+    return row;
+}
+
+heed__entropy K(cross_entropy_row)(const real *x, int64_t v, int32_t target, double smoothing)
+{
+    return entropy(NULL, x, v, target, smoothing);
+}
+
+heed__entropy K(cross_entropy_both)(real *x, int64_t v, int32_t target, double smoothing,
+                                    double scale)
+{
+    heed__entropy row = entropy(x, x, v, target, smoothing);
+    if (row.max == -INFINITY) {
+        memset(x, 0, (size_t)v * sizeof(real));
+        return row;
+    }
+    const vreal k = vset((real)(scale * exp(-(double)row.log_sum)));
+    const vreal q = vset((real)(scale * smoothing / (double)v));
+    for (int64_t i = 0; i < v; i += VW)
+        vstore_at(x, k * vload_at(x, i, v) - q, i, v);
+    x[target] -= (real)(scale * (1 - smoothing));
     return row;
 }
 

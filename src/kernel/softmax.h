@@ -6,7 +6,8 @@
  * For the target distribution q, 1-e on `target` and e spread over all v:
  *   cross_entropy_row     the row's loss - sum q log p, its nll - log p[target], and what the
  *                         gradient needs to know about the row
- *   cross_entropy_grad    dx (+)= scale (p - q); dx may be x
+ *   cross_entropy_grad    dx (+)= scale (p - q)
+ *   cross_entropy_both    the two in one, in place of x, with half of the exponentials
  * assign: write instead of add.  y and dy have no gaps between rows. */
 #ifndef HEED_KERNEL_SOFTMAX_H
 #define HEED_KERNEL_SOFTMAX_H
@@ -32,6 +33,8 @@ typedef struct heed__entropy {
        int64_t cols, bool assign))                                                                 \
     X(heed__entropy, cross_entropy_row,                                                            \
       (const heed_real *x, int64_t v, int32_t target, double smoothing))                           \
+    X(heed__entropy, cross_entropy_both,                                                           \
+      (heed_real * x, int64_t v, int32_t target, double smoothing, double scale))                  \
     X(void, cross_entropy_grad,                                                                    \
       (heed_real * dx, const heed_real *x, const heed__entropy *row, int64_t v, int32_t target,    \
        double smoothing, double scale, bool assign))

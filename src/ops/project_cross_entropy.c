@@ -10,7 +10,7 @@
 #include <heed/ops.h>
 #include <string.h>
 
-#define CHUNK_BYTES ((int64_t)48 << 20)
+#define CHUNK_BYTES ((int64_t)51 << 20)
 /* BLIS takes other kernels for a C of fewer rows than this, a third slower for products as long as
  * these (measured: 60 and 52 GFLOP/s instead of 85), and a chunk has fewer.  So the logits are made
  * with our own kernel, from panels of so many columns, and dh as its transpose. */
@@ -43,7 +43,6 @@ struct pass {
     real *turned; /* (D, rows of the chunk): dh transposed */
     real *panels; /* (D, PANEL) for each thread */
     int64_t first, rows;
-    bool forward; /* the losses are not known yet */
     double scale; /* of the gradients; with grads false they are not wanted */
     bool grads;
     real *dh, *dw, *dbias; /* NULL: not wanted */
@@ -216,10 +215,10 @@ static void finish_rows(void *context, int64_t begin, int64_t end, int thread)
         }
         if (bias)
             k->masked_add(x, x, bias->data, NULL, 1, v);
-        if (p->forward)
-            *row = k->cross_entropy_row(x, v, target, a->smoothing);
         if (p->grads)
-            k->cross_entropy_grad(x, x, row, v, target, a->smoothing, p->scale, true);
+            *row = k->cross_entropy_both(x, v, target, a->smoothing, p->scale);
+        else
+            *row = k->cross_entropy_row(x, v, target, a->smoothing);
     }
 }
 
@@ -288,7 +287,7 @@ static void forward(heed_opcall *c)
 {
     const struct attributes *a = c->attributes;
     const struct saved *s = c->saved;
-    struct pass p = {.c = c, .forward = true, .scale = a->weight, .dh = s->dh};
+    struct pass p = {.c = c, .scale = a->weight, .dh = s->dh};
     if (c->recorded)
         want_weights(&p);
     run_chunks(&p);
