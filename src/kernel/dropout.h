@@ -6,13 +6,8 @@
  * for in and on every instruction set.
  *
  *   dropout_mask  mask[i] = 0 or 1/(1-p) for element first+i
-<<<<<<< HEAD
- *   masked_add    y[i] = base[i] + scale mask[i] x[i]; a NULL base is zero, a NULL mask one
- *   dropout_add   y[i] = base[i] + x[i] times the mask of element first+i; base may be y */
-=======
  *   masked_add    y[i] = base[i] + scale mask[i] x[i]; base NULL: zero, base may be y; mask NULL: 1
- *   dropout_add   y[i] = base[i] + x[i] times the mask of element first+i */
->>>>>>> rev2
+ *   dropout_add   y[i] = base[i] + x[i] times the mask of element first+i; base may be y */
 #ifndef HEED_KERNEL_DROPOUT_H
 #define HEED_KERNEL_DROPOUT_H
 

@@ -18,8 +18,8 @@
 #define PANEL 64
 #define STRIP 16      /* columns transposed together: a cache line of the panel */
 #define PANEL_ROWS 64 /* fewer do not repay transposing W */
-#define WORK 24  /* elementary operations a logit */
-#define GRAIN 16 /* columns: no two threads write one cache line */
+#define WORK 24       /* elementary operations a logit */
+#define GRAIN 16      /* columns: no two threads write one cache line */
 
 enum { H, W, BIAS };
 
