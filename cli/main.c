@@ -42,7 +42,7 @@ static int run(int argc, const char *const *argv)
         return EXIT_DONE;
     }
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0)
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         name = "help";
     if (strcmp(name, "--version") == 0)
         name = "version";

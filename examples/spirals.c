@@ -84,7 +84,8 @@ int main(void)
     struct model m;
     heed_optimizer *o = NULL;
     heed_params *p = heed_params_new(NULL, &err);
-    heed_tape_options options = {.log = {write_log, NULL}};
+    /* One thread: products this small gain nothing from a second. */
+    heed_tape_options options = {.threads = 1, .log = {write_log, NULL}};
     heed_tape *t = heed_tape_new(&options, &err);
     if (!p || !t)
         goto done;

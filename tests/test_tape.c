@@ -216,6 +216,27 @@ static void the_profile_names_each_operator(void **state)
     }
 }
 
+/* Catches: an operator that is asked in backward for a gradient that forward made no room for. */
+static void thawing_waits_for_the_next_call(void **state)
+{
+    (void)state;
+    heed_params *p = heed_params_new(NULL, NULL);
+    heed_scope s = heed_params_scope(p);
+    heed_tensor *h = heed_param(s, "h", HEED_SHAPE(3, 2), (heed_init){HEED_INIT_NORMAL, 1});
+    heed_tensor *w = heed_param(s, "w", HEED_SHAPE(4, 2), (heed_init){HEED_INIT_NORMAL, 1});
+    assert_int_equal(heed_params_finish(p, 1, NULL), HEED_OK);
+    assert_int_equal(heed_params_freeze(p, "h", NULL), HEED_OK);
+    heed_tape *t = heed_tape_new(NULL, NULL);
+    static const int32_t targets[3] = {0, 1, 3};
+    heed_tensor *loss = heed_project_cross_entropy(t, h, w, NULL, targets, 0, 1, NULL);
+    assert_int_equal(heed_params_thaw(p, "h", NULL), HEED_OK);
+    assert_int_equal(heed_backward(t, loss), HEED_OK);
+    assert_true(heed_tensor_grad(h)[0] == 0);
+    assert_true(heed_tensor_grad(w)[0] != 0);
+    heed_tape_free(t);
+    heed_params_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +247,7 @@ int main(void)
         cmocka_unit_test(backward_wants_one_recorded_number),
         cmocka_unit_test(gradients_go_where_they_should),
         cmocka_unit_test(gradients_flow_through_frozen_parameters),
+        cmocka_unit_test(thawing_waits_for_the_next_call),
         cmocka_unit_test(the_profile_names_each_operator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,10 @@
 /* nn.h: parameters by name, and the layers built from them.
  *
  *     heed_params *p = heed_params_new(NULL, &err);
- *     heed_scope out = heed_scope_enter(heed_params_scope(p), "out");
- *     heed_linear_build(&l, out, D, V, HEED_IDENTITY, true);
- *     heed_params_finish(p, seed, &err);
+ *     heed_linear_layer l;
+ *     heed_scope s = heed_params_scope(p);
+ *     heed_linear_build(&l, heed_scope_enter(s, "out"), D, V, HEED_IDENTITY, true);
+ *     heed_params_finish(p, seed, &err);        // allocates the flat buffers, draws the weights
  *     y = heed_linear_apply(t, &l, x);
  *
  * `build` declares parameters under a scope, once; finish makes the flat buffers and draws the

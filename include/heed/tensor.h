@@ -4,10 +4,12 @@
  *     heed_tensor *y = heed_tanh(t, heed_input(t, HEED_SHAPE(2, 3), values));
  *     ... heed_backward(t, loss); heed_tape_reset(t);
  *
- * Operators accept NULL and return NULL after the tape's first error: a model has no error branches
- * and asks heed_tape_error once.  What an operator returns lives until heed_tape_reset, a parameter
- * as long as its set.  A tape belongs to one thread.  Shape letters: B sentences, N packed tokens,
- * T target, S source, H heads, D model, Dk, Dv, F feed-forward, V vocabulary. */
+ * Operators compute at once.  They accept NULL and return NULL after the tape's first error, so a
+ * model is written without error branches and asks heed_tape_error once at the end.
+ * A tensor that an operator returns lives until heed_tape_reset; a parameter as long as its set.
+ * A tape belongs to one thread.
+ * Shape letters: B sentences, N packed tokens, T target, S source, H heads, D model, Dk and Dv a
+ * head's keys and values, F feed-forward, V vocabulary. */
 #ifndef HEED_TENSOR_H
 #define HEED_TENSOR_H
 

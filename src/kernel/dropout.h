@@ -7,7 +7,7 @@
  *
  *   dropout_mask  mask[i] = 0 or 1/(1-p) for element first+i
  *   masked_add    y[i] = base[i] + scale mask[i] x[i]; base NULL: zero, base may be y; mask NULL: 1
- *   dropout_add   y[i] = base[i] + x[i] times the mask of element first+i; base may be y */
+ *   dropout_add   y[i] = base[i] + x[i] times the mask of element first+i */
 #ifndef HEED_KERNEL_DROPOUT_H
 #define HEED_KERNEL_DROPOUT_H
 

@@ -83,7 +83,7 @@ real *heed__out_grad(const heed_opcall *c, int i)
 
 bool heed__wants(const heed_opcall *c, int i)
 {
-    return c->in[i] && c->in[i]->needs_grad;
+    return c->wanted[i];
 }
 
 real *heed__grad(heed_opcall *c, int i)

@@ -27,6 +27,7 @@ struct heed_opcall {
     uint64_t node;         /* number of the call since reset: keys its random numbers */
     int n_in, n_out;
     bool recorded;    /* something will ask for gradients: save what backward needs */
+    bool *wanted;     /* which inputs wanted a gradient when the call was made */
     heed_tensor **in; /* an optional input that is absent is NULL */
     heed_tensor *out[HEED_MAX_OUT];
     const void *attributes; /* the operator's own struct, copied */

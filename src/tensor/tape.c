@@ -243,19 +243,26 @@ heed_opcall *heed__apply(heed_tape *t, const heed_op *op, heed_tensor *const *in
             return NULL;
         }
     }
-    size_t pointers = ((size_t)n_in * sizeof *in + 15) / 16 * 16; /* keeps the attributes aligned */
-    heed_opcall *c = heed_arena_allocate(t->arena, sizeof *c + pointers + attribute_bytes);
+    /* In one piece: the call, its inputs, the attributes, and which inputs want a gradient. */
+    size_t pointers = ((size_t)n_in * sizeof *in + 15) / 16 * 16;
+    size_t attributes_end = (attribute_bytes + 15) / 16 * 16;
+    heed_opcall *c =
+        heed_arena_allocate(t->arena, sizeof *c + pointers + attributes_end + (size_t)n_in);
     if (!c) {
         heed__fail(&t->error, HEED_MEMORY, "%s: out of memory", op->name);
         return NULL;
     }
     *c = (heed_opcall){.op = op, .tape = t, .node = t->calls++, .n_in = n_in};
-    c->in = (heed_tensor **)(c + 1);
+    char *after = (char *)(c + 1);
+    c->in = (heed_tensor **)after;
     memcpy(c->in, in, (size_t)n_in * sizeof *in);
     if (attribute_bytes) {
-        c->attributes = (char *)(c + 1) + pointers;
-        memcpy((char *)(c + 1) + pointers, attributes, attribute_bytes);
+        memcpy(after + pointers, attributes, attribute_bytes);
+        c->attributes = after + pointers;
     }
+    c->wanted = (bool *)(after + pointers + attributes_end);
+    for (int i = 0; i < n_in; i++)
+        c->wanted[i] = in[i] && in[i]->needs_grad;
     c->recorded = wanted && t->recording && op->backward;
 
     heed_status status = op->shape(c);
