@@ -5,7 +5,7 @@
  *   n = (8 (L(x+h) - L(x-h)) - (L(x+2h) - L(x-2h))) / 12h
  * and for each input max|a-n| / max(max|a|, max|n|) must be small.  Each case is then varied:
  * walked a second time and run again into the gradient that is there; each input frozen; inputs as
- * slices; equal inputs made one tensor; a single output seeded with 1.  A vanishing gradient fails. */
+ * slices; equal inputs made one tensor; a single output seeded with 1.  A zero gradient fails. */
 #include "tensor/tape.h"
 
 #include <math.h>
