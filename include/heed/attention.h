@@ -39,6 +39,21 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
                             heed_tensor *memory, const heed_segments *queries,
                             const heed_segments *keys, const heed_attention_options *extra);
 
+/* The weights of one head over one sentence, for whoever wants to look: row i says where query i
+ * looked; rows add up to 1. */
+typedef enum heed_attention_kind {
+    HEED_ENCODER_SELF,
+    HEED_DECODER_SELF,
+    HEED_CROSS,
+} heed_attention_kind;
+typedef struct heed_attention_map {
+    heed_attention_kind kind;
+    int layer, head;         /* from 0 */
+    int64_t sentence;        /* of its batch */
+    int64_t queries, keys;   /* rows, columns */
+    const heed_real *weight; /* row-major */
+} heed_attention_map;
+
 #ifdef __cplusplus
 }
 #endif

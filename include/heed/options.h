@@ -82,6 +82,14 @@ typedef struct heed_option {
             0, 0, 0, 0, choices                                                                    \
     }
 
+/* Several options under one name: --preset tiny.  Applied after the defaults and before the config
+ * file and the command line, whatever the order there. */
+typedef struct heed_option_bundle {
+    const char *name;
+    const char *summary;            /* for the help */
+    const char *const *assignments; /* "heads", "4", "d", "128", ..., NULL */
+} heed_option_bundle;
+
 typedef struct heed_option_set {
     const char *command;   /* "heed bench kernels" */
     const char *summary;   /* one sentence, without full stop */
@@ -89,6 +97,7 @@ typedef struct heed_option_set {
     int least, most;       /* how many of them; most < 0: any number */
     const heed_option *fields;
     int count;
+    const heed_option_bundle *(*bundles)(void); /* what --preset offers, ended by a name of NULL */
     const char *const *examples; /* whole command lines, ended by NULL; may be NULL */
 } heed_option_set;
 

@@ -1,0 +1,96 @@
+/* decode.h: from a trained model to translations.
+ *
+ *     heed_translator *tr = heed_translator_open("m", 2, NULL, &err);
+ *     heed_translate(tr, &options, lines, n, arena, translations, &err);
+ */
+#ifndef HEED_DECODE_H
+#define HEED_DECODE_H
+
+#include <heed/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- search ---- */
+
+typedef struct heed_search_options {
+    int64_t beam;          /* 1 is greedy */
+    double length_penalty; /* alpha: score = log P / ((5+|Y|)/6)^alpha, EOS counted */
+    int64_t n_best;        /* hypotheses handed out for each sentence, at most beam */
+    int64_t extra_length;  /* at most source length + this many tokens */
+    int64_t min_length;
+} heed_search_options;
+#define HEED_SEARCH_OPTIONS(owner, at)                                                             \
+    HEED_OPTION_INT(owner, at.beam, "beam", "4", 1, 1000, "N",                                     \
+                    "hypotheses kept at each step; 1 is greedy"),                                  \
+        HEED_OPTION_REAL(owner, at.length_penalty, "length-penalty", "0.6", 0, 10, "A",            \
+                         "score = log P / ((5+length)/6)^A"),                                      \
+        HEED_OPTION_INT(owner, at.n_best, "n-best", "1", 1, 1000, "N",                             \
+                        "translations for each line, as `i ||| text ||| score`"),                  \
+        HEED_OPTION_INT(owner, at.extra_length, "extra-length", "50", 0, 100000, "N",              \
+                        "at most so many tokens more than the source has"),                        \
+        HEED_OPTION_INT(owner, at.min_length, "min-length", "0", 0, 100000, "N",                   \
+                        "at least so many tokens")
+
+typedef struct heed_hypothesis {
+    const int32_t *id; /* without BOS; EOS, if it was reached, is the last */
+    int64_t count;
+    double log_p;                 /* of all tokens */
+    double score;                 /* log_p with the length penalty */
+    const heed_real *token_log_p; /* (count) */
+} heed_hypothesis;
+/* The n_best best of each of the `count` sources (ids without EOS), best first, in
+ * out[sentence*n_best + i]; where fewer were found, count is 0.  Lives in the arena. */
+heed_status heed_search(heed_decoder *d, const heed_search_options *o, const heed_tokens *source,
+                        int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
+
+/* ---- translators: a model with its vocabularies ---- */
+
+typedef struct heed_translator heed_translator;
+/* Opens a model directory: config.json, model.safetensors, vocabulary. */
+heed_translator *heed_translator_open(const char *folder, int threads,
+                                      const heed_allocator *allocator, heed_error *err);
+/* Over a model that somebody else holds, as the trainer does; borrows all three. */
+heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *source,
+                                     const heed_vocab *target, int threads,
+                                     const heed_allocator *allocator, heed_error *err);
+void heed_translator_free(heed_translator *tr);
+const heed_model *heed_translator_model(const heed_translator *tr);
+const heed_vocab *heed_translator_source(const heed_translator *tr);
+const heed_vocab *heed_translator_target(const heed_translator *tr);
+
+typedef struct heed_translation {
+    const char *text;
+    double score, log_p;
+    int64_t tokens; /* EOS counted */
+} heed_translation;
+/* n_best translations of each line, best first, in out[line*n_best + i]; text is NULL where there
+ * are fewer.  An empty line gives an empty line; one that is too long is split at sentence ends or
+ * windows and joined (then there is one translation only, its score the sum).  Lines are sorted by
+ * length and decoded in batches inside.  Lives in the arena. */
+heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
+                           const char *const *lines, int64_t count, heed_arena *arena,
+                           heed_translation *out, heed_error *err);
+
+/* ---- model directories ---- */
+
+/* What config.json holds beside the model's own configuration. */
+typedef struct heed_text_config {
+    int tokens;             /* heed_vocab_kind */
+    const char *bpe_joiner; /* whitespace tokens only; NULL: none */
+} heed_text_config;
+/* Writes config.json, whole or not at all. */
+heed_status heed_model_describe(const char *folder, const heed_model_config *model,
+                                const heed_text_config *text, heed_error *err);
+/* The vocabularies of a directory: shared.spm, or source.spm and target.spm, or the same names
+ * ending in .vocab.  With a shared one *source == *target. */
+heed_status heed_vocabs_open(const char *folder, const char *joiner,
+                             const heed_allocator *allocator, heed_vocab **source,
+                             heed_vocab **target, heed_error *err);
+void heed_vocabs_free(heed_vocab *source, heed_vocab *target);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

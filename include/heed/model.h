@@ -1,0 +1,156 @@
+/* model.h: architectures behind one interface: a loss to train with, and start / step / reorder to
+ * decode with.  Nothing outside src/model asks which architecture it has.
+ *
+ *     heed_model *m = heed_model_new(&config, seed, NULL, &err);
+ *     heed_backward(t, heed_model_loss(m, t, &batch, 1.0 / tokens, &nll));
+ */
+#ifndef HEED_MODEL_H
+#define HEED_MODEL_H
+
+#include <heed/attention.h>
+#include <heed/options.h>
+#include <heed/text.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- configuration ---- */
+
+typedef enum heed_arch { HEED_ARCH_TRANSFORMER } heed_arch;
+/* Which matrices are one: source embedding, target embedding, output projection. */
+typedef enum heed_tying { HEED_TIE_NONE, HEED_TIE_TARGET, HEED_TIE_ALL } heed_tying;
+
+/* "Attention Is All You Need", every part settable.  Names of the paper in the comments. */
+typedef struct heed_transformer_config {
+    int64_t encoder_layers, decoder_layers; /* N */
+    int64_t d;                              /* d_model */
+    int64_t ff;                             /* d_ff */
+    int64_t heads;                          /* h */
+    int64_t d_k, d_v;                       /* 0: d / heads */
+    double dropout;                         /* P_drop: sublayer outputs, embeddings + positions */
+    double attention_dropout, ff_dropout;   /* on weights; inside the feed-forward network */
+    int activation;                         /* heed_activation */
+    bool pre_norm;                          /* x + Sublayer(Norm(x)), with final norms */
+    int norm;                               /* heed_norm_kind */
+    bool residual;                          /* off only to show what it is for */
+    bool scale_scores;                      /* by 1/sqrt(d_k); off only to show what it is for */
+    int positions;                          /* heed_positions */
+    bool attention_bias;
+    int tying; /* heed_tying */
+} heed_transformer_config;
+
+typedef struct heed_model_config {
+    int arch; /* heed_arch */
+    heed_transformer_config transformer;
+    int64_t longest; /* tokens a sentence may have, EOS included */
+    double label_smoothing;
+    int64_t source_vocabulary, target_vocabulary; /* sizes; set from the vocabularies */
+} heed_model_config;
+
+/* Words for HEED_OPTION_CHOICE. */
+#define HEED_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+/* Sizes by name, for heed_option_set.bundles: tiny, small, deep, base, big. */
+const heed_option_bundle *heed_model_presets(void);
+
+/* The option fields of a model configuration inside the struct `owner`, member `at`: what makes
+ * --heads, its help and its line in config.json. */
+#define HEED_MODEL_OPTIONS(owner, at)                                                              \
+    HEED_OPTION_CHOICE(owner, at.arch, "arch", "transformer", HEED_WORDS("transformer"),           \
+                       "architecture"),                                                            \
+        HEED_OPTION_INT(owner, at.transformer.encoder_layers, "encoder-layers", "6", 1, 256, "N",  \
+                        "layers of the encoder"),                                                  \
+        HEED_OPTION_INT(owner, at.transformer.decoder_layers, "decoder-layers", "6", 1, 256, "N",  \
+                        "layers of the decoder"),                                                  \
+        HEED_OPTION_INT(owner, at.transformer.d, "d", "512", 1, 65536, "N",                        \
+                        "width of the model, d_model in the paper"),                               \
+        HEED_OPTION_INT(owner, at.transformer.ff, "ff", "2048", 1, 1048576, "N",                   \
+                        "width inside the feed-forward network"),                                  \
+        HEED_OPTION_INT(owner, at.transformer.heads, "heads", "8", 1, 1024, "N",                   \
+                        "attention heads"),                                                        \
+        HEED_OPTION_INT(owner, at.transformer.d_k, "d-k", "0", 0, 65536, "N",                      \
+                        "width of a head's queries and keys; 0: d / heads"),                       \
+        HEED_OPTION_INT(owner, at.transformer.d_v, "d-v", "0", 0, 65536, "N",                      \
+                        "width of a head's values; 0: d / heads"),                                 \
+        HEED_OPTION_REAL(owner, at.transformer.dropout, "dropout", "0.1", 0, 0.95, "P",            \
+                         "on sublayer outputs and embeddings"),                                    \
+        HEED_OPTION_REAL(owner, at.transformer.attention_dropout, "attention-dropout", "0", 0,     \
+                         0.95, "P", "on attention weights"),                                       \
+        HEED_OPTION_REAL(owner, at.transformer.ff_dropout, "ff-dropout", "0", 0, 0.95, "P",        \
+                         "inside the feed-forward network"),                                       \
+        HEED_OPTION_CHOICE(                                                                        \
+            owner, at.transformer.activation, "activation", "relu",                                \
+            HEED_WORDS("identity", "relu", "gelu", "gelu-tanh", "silu", "tanh", "sigmoid"),        \
+            "of the feed-forward network"),                                                        \
+        HEED_OPTION_BOOL(owner, at.transformer.pre_norm, "pre-norm", NULL,                         \
+                         "normalise before each sublayer instead of after"),                       \
+        HEED_OPTION_CHOICE(owner, at.transformer.norm, "norm", "layer",                            \
+                           HEED_WORDS("layer", "rms", "batch"), "kind of normalisation"),          \
+        HEED_OPTION_BOOL(owner, at.transformer.residual, "residual", "true",                       \
+                         "add each sublayer's input to its output"),                               \
+        HEED_OPTION_BOOL(owner, at.transformer.scale_scores, "scale-scores", "true",               \
+                         "divide scores by the root of d_k"),                                      \
+        HEED_OPTION_CHOICE(owner, at.transformer.positions, "positions", "sinusoid",               \
+                           HEED_WORDS("none", "sinusoid", "sinusoid-halves", "learned"),           \
+                           "how the model knows the order of tokens"),                             \
+        HEED_OPTION_BOOL(owner, at.transformer.attention_bias, "attention-bias", NULL,             \
+                         "biases in attention's four products; the paper has none"),               \
+        HEED_OPTION_CHOICE(                                                                        \
+            owner, at.transformer.tying, "tying", "all", HEED_WORDS("none", "target", "all"),      \
+            "which of source embedding, target embedding and output projection are one matrix"),   \
+        HEED_OPTION_INT(owner, at.longest, "longest", "1024", 2, 1000000, "N",                     \
+                        "tokens that a sentence may have"),                                        \
+        HEED_OPTION_REAL(owner, at.label_smoothing, "label-smoothing", "0.1", 0, 0.99, "E",        \
+                         "share of the target spread over the vocabulary")
+
+/* ---- models ---- */
+
+typedef struct heed_model heed_model;
+/* Refuses combinations that do not fit, and says which would.  Weights are drawn from the seed. */
+heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
+                           const heed_allocator *allocator, heed_error *err);
+void heed_model_free(heed_model *m);
+const heed_model_config *heed_model_configuration(const heed_model *m);
+heed_params *heed_model_params(const heed_model *m);
+/* Multiply-adds' parameters of one source and one target token: what 6 x parameters x tokens
+ * counts. */
+typedef struct heed_model_cost {
+    int64_t source_weights, target_weights;
+} heed_model_cost;
+heed_model_cost heed_model_costs(const heed_model *m);
+
+/* weight * (smoothed cross-entropy, summed over the target tokens); *nll, if not NULL, receives the
+ * unsmoothed sum without weight. */
+heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                             double weight, double *nll);
+/* Log-probability of every target token of the batch, (N_target) in packed order; lives until the
+ * tape is reset.  NULL after an error of the tape. */
+const heed_real *heed_model_score(const heed_model *m, heed_tape *t, const heed_batch *batch);
+/* Every attention of one forward pass over a batch, sentence by sentence: maps of sentence b have
+ * .sentence == b.  Lives until the tape is reset; returns how many there are, 0 after an error. */
+int64_t heed_model_attention(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                             const heed_attention_map **maps);
+
+/* ---- decoding: start / step / reorder ---- */
+
+/* The state of a set of hypotheses.  A row is a hypothesis; the rows of a sentence stand together,
+ * in the order of the sentences.  One thread at a time; the model is shared. */
+typedef struct heed_decoder heed_decoder;
+heed_decoder *heed_decoder_new(const heed_model *m, int threads, const heed_allocator *allocator,
+                               heed_error *err);
+void heed_decoder_free(heed_decoder *d);
+/* Encodes the sources of a batch: from now on one row a sentence, each at BOS. */
+heed_status heed_decoder_start(heed_decoder *d, const heed_batch *batch, heed_error *err);
+/* Appends token[r] to each row (BOS first) and gives the log-probabilities of what may follow,
+ * (rows,V), until the next call. */
+heed_status heed_decoder_step(heed_decoder *d, const int32_t *token, const heed_real **log_p,
+                              heed_error *err);
+/* Row r goes on from what was row parent[r]; rows may be repeated and dropped, and stay in the
+ * order of their sentences. */
+heed_status heed_decoder_reorder(heed_decoder *d, const int32_t *parent, int64_t rows,
+                                 heed_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
