@@ -130,3 +130,67 @@ heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch
     return heed_project_cross_entropy(t, h, m->output, NULL, batch->target_out,
                                       m->config.label_smoothing, weight, nll);
 }
+
+/* Runs without chance and without being recorded, whatever the tape is set to. */
+static heed_tensor *quiet_states(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                                 heed__seen *seen)
+{
+    const bool recording = t->recording, training = t->training;
+    t->recording = t->training = false;
+    heed_tensor *h =
+        heed__model_takes(m, t, batch, true) ? m->class->states(m, t, batch, seen) : NULL;
+    t->recording = recording;
+    t->training = training;
+    return h;
+}
+
+const heed_real *heed_model_score(const heed_model *m, heed_tape *t, const heed_batch *batch)
+{
+    heed_tensor *h = quiet_states(m, t, batch, NULL); /* (N,D) */
+    return heed_tensor_data(heed_project_log_p(t, h, m->output, batch->target_out));
+}
+
+/* Appends sentence b's maps of one attention; pairs: queries times keys of the sentences before. */
+static heed_attention_map *add_maps(heed_attention_map *map, const heed__seen *s, int64_t b,
+                                    int64_t pairs)
+{
+    const int64_t queries = s->queries->offset[b + 1] - s->queries->offset[b];
+    const int64_t keys = s->keys->offset[b + 1] - s->keys->offset[b];
+    const heed_real *weights = heed_tensor_data(s->weights) + s->heads * pairs;
+    for (int h = 0; h < s->heads; h++)
+        *map++ = (heed_attention_map){
+            s->kind, s->layer, h, b, queries, keys, weights + h * queries * keys};
+    return map;
+}
+
+int64_t heed_model_attention(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                             const heed_attention_map **maps)
+{
+    const int n = m->class->attentions(m);
+    heed_arena *arena = heed_tape_arena(t);
+    *maps = NULL;
+    heed__seen *seen = heed_arena_allocate(arena, (size_t)n * sizeof *seen);
+    int64_t *pairs = heed_arena_allocate(arena, (size_t)n * sizeof *pairs);
+    if (seen && pairs)
+        quiet_states(m, t, batch, seen);
+    if (heed_tape_error(t)->status)
+        return 0;
+    int64_t count = 0;
+    for (int i = 0; seen && i < n; i++)
+        count += batch->source->count * seen[i].heads;
+    heed_attention_map *all = heed_arena_allocate(arena, (size_t)count * sizeof *all), *map = all;
+    if (!seen || !pairs || !all) {
+        heed_tape_fail(t, HEED_MEMORY, "no memory for the attention of %lld sentences",
+                       (long long)batch->source->count);
+        return 0;
+    }
+    for (int i = 0; i < n; i++)
+        pairs[i] = 0;
+    for (int64_t b = 0; b < batch->source->count; b++)
+        for (int i = 0; i < n; i++) {
+            map = add_maps(map, &seen[i], b, pairs[i]);
+            pairs[i] += map[-1].queries * map[-1].keys;
+        }
+    *maps = all;
+    return count;
+}
