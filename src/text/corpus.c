@@ -195,20 +195,19 @@ heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sin
     heed_corpus *c = NULL;
     if (check_names(files, &local))
         goto failed;
-    struct opening o = {.names = files, .log = log, .err = &local};
     int64_t count = 2 * (int64_t)files->pairs + files->tsvs;
-    heed__text_file *file = heed__allocate_zeroed(&a, (size_t)count, sizeof *file);
     c = heed__allocate_zeroed(&a, 1, sizeof *c);
-    if (!c || !file) {
-        heed__release(&a, file, (size_t)count, sizeof *file);
+    if (c) {
+        c->allocator = a;
+        c->file = heed__allocate_zeroed(&a, (size_t)count, sizeof *c->file);
+    }
+    if (!c || !c->file) {
         heed__fail(&local, HEED_MEMORY, "out of memory for a corpus of %lld files",
                    (long long)count);
         goto failed;
     }
-    c->allocator = a;
-    c->file = file;
     c->files = count;
-    o.c = c;
+    struct opening o = {c, files, log, &local};
     if (open_files(&o))
         goto failed;
     c->index = heed__allocate(&a, (size_t)c->report.lines, sizeof *c->index);
