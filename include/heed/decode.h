@@ -80,9 +80,16 @@ typedef struct heed_text_config {
     int tokens;             /* heed_vocab_kind */
     const char *bpe_joiner; /* whitespace tokens only; NULL: none */
 } heed_text_config;
-/* Writes config.json, whole or not at all. */
+#define HEED_TEXT_OPTIONS(owner, at)                                                               \
+    HEED_OPTION_CHOICE(owner, at.tokens, "tokens", "unigram",                                      \
+                       HEED_WORDS("unigram", "bpe", "whitespace"), "how lines become tokens"),     \
+        HEED_OPTION_TEXT(owner, at.bpe_joiner, "bpe-joiner", NULL, "TEXT",                         \
+                         "whitespace tokens: ends a piece that goes on in the next ('@@ ')")
+/* Writes config.json, whole or not at all; reads it back.  Texts live in the arena. */
 heed_status heed_model_describe(const char *folder, const heed_model_config *model,
                                 const heed_text_config *text, heed_error *err);
+heed_status heed_model_read_config(const char *folder, heed_arena *arena, heed_model_config *model,
+                                   heed_text_config *text, heed_error *err);
 /* The vocabularies of a directory: shared.spm, or source.spm and target.spm, or the same names
  * ending in .vocab.  With a shared one *source == *target. */
 heed_status heed_vocabs_open(const char *folder, const char *joiner,
