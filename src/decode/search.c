@@ -58,7 +58,7 @@ struct search {
     heed__candidate *end; /* (beam): the EOS of each row of a sentence */
 };
 
-static heed_status check(const heed_search_options *o, heed_error *err)
+heed_status heed__search_check(const heed_search_options *o, heed_error *err)
 {
     if (o->beam < 1 || o->beam > INT32_MAX)
         return heed__fail(err, HEED_ARGUMENT, "the beam is %lld, expected 1 or more",
@@ -76,16 +76,21 @@ static heed_status check(const heed_search_options *o, heed_error *err)
     return HEED_OK;
 }
 
-static void *take(const struct search *s, int64_t count, size_t size)
+void *heed__take(heed_arena *arena, int64_t count, size_t size, heed_error *err)
 {
     int64_t bytes;
     void *p = heed__multiply(count, (int64_t)size, &bytes)
-                  ? heed_arena_allocate(s->arena, (size_t)bytes)
+                  ? heed_arena_allocate(arena, (size_t)bytes)
                   : NULL;
     if (!p)
-        heed__fail(s->err, HEED_MEMORY, "out of memory for a search with a beam of %lld",
-                   (long long)s->o->beam);
+        heed__fail(err, HEED_MEMORY, "out of memory for %lld times %zu bytes", (long long)count,
+                   size);
     return p;
+}
+
+static void *take(const struct search *s, int64_t count, size_t size)
+{
+    return heed__take(s->arena, count, size, s->err);
 }
 
 static heed_status prepare(struct search *s, const heed_tokens *source, int64_t count)
@@ -293,7 +298,7 @@ heed_status heed__search(const heed__stepper *model, const heed_search_options *
                          heed_hypothesis *out, heed_error *err)
 {
     struct search s = {.model = model, .o = o, .arena = arena, .err = err};
-    heed_status status = check(o, err);
+    heed_status status = heed__search_check(o, err);
     if (status || count == 0)
         return status;
     status = prepare(&s, source, count);

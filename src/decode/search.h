@@ -14,9 +14,13 @@ typedef struct heed__stepper {
     heed_status (*step)(void *self, const int32_t *token, const heed_real **log_p, heed_error *err);
     heed_status (*reorder)(void *self, const int32_t *parent, int64_t rows, heed_error *err);
 } heed__stepper;
+/* Whether the options make sense. */
+heed_status heed__search_check(const heed_search_options *o, heed_error *err);
 heed_status heed__search(const heed__stepper *model, const heed_search_options *o,
                          const heed_tokens *source, int64_t count, heed_arena *arena,
                          heed_hypothesis *out, heed_error *err);
+/* count * size bytes, not zeroed; NULL after setting err. */
+void *heed__take(heed_arena *arena, int64_t count, size_t size, heed_error *err);
 
 /* A hypothesis and one token more. */
 typedef struct heed__candidate {
