@@ -88,7 +88,7 @@ BLAS_INCLUDE := $(addprefix -isystem ,$(wildcard $(SYSINC)/$(BLAS_FOLDER_$(BLAS)
 ifeq ($(BLAS_NAME_$(BLAS)),)
 $(error BLAS is '$(BLAS)', expected blis, openblas or reference)
 endif
-LIBS := $(BLAS_LIBS) -ljansson -lz -lm -lpthread -ldl
+LIBS := $(BLAS_LIBS) -ljansson -lz -lutf8proc -lm -lpthread -ldl
 
 # One line for each thing made; V=1 shows the commands.
 Q := $(if $(V),,@)
