@@ -42,7 +42,8 @@ heed_status heed_attention_html(const heed_attention_picture *p, int64_t large, 
 heed_status heed_attention_text(const heed_attention_picture *p, int64_t large, int width,
                                 bool colour, heed_arena *arena, const char **text, heed_error *err);
 
-/* Training curves: panels one below the other over one axis. */
+/* Training curves: panels one below the other over one axis.  What is not finite leaves a gap; of
+ * very many points those are drawn that can be seen. */
 typedef struct heed_curve {
     const char *name;
     const double *x, *y;
