@@ -133,8 +133,8 @@ static void prune_save(void *context, int64_t update)
     bool older = p->above == INT64_MIN;
     if (p->status || (older ? is_needed(t, update) : update <= p->above))
         return;
-    p->status = heed__path_format(folder, p->err, "%s/training/step-%lld", t->place,
-                                  (long long)update);
+    p->status =
+        heed__path_format(folder, p->err, "%s/training/step-%lld", t->place, (long long)update);
     if (!p->status && older && heed__candidates_hold(&t->state, update)) {
         p->status = heed__path_format(weights, p->err, "%s/%s", folder,
                                       t->ema ? average_name : weights_name);
@@ -158,8 +158,8 @@ static void prune_weights(void *context, int64_t update)
     p->status = heed__path_format(path, p->err, "%s/training/weights/step-%lld.safetensors",
                                   p->t->place, (long long)update);
     if (!p->status && unlink(path) != 0 && errno != ENOENT)
-        p->status = heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path,
-                               strerror(errno));
+        p->status =
+            heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
 }
 
 static void prune_unfinished(void *context, int64_t update)
@@ -212,8 +212,8 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
     t->state.log_bytes = heed__log_bytes(t->log);
     heed_status status = heed__path_format(training, err, "%s/training", t->place);
     if (!status)
-        status = heed__path_format(folder, err, "%s/step-%lld", training,
-                                   (long long)t->state.update);
+        status =
+            heed__path_format(folder, err, "%s/step-%lld", training, (long long)t->state.update);
     if (!status)
         status = heed__path_format(temporary, err, "%s.tmp", folder);
     struct pruning p = {t, 0, HEED_OK, err};
@@ -305,8 +305,8 @@ static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
     heed__train_state state;
     int64_t optimizer = 0, ema = 0;
     int count = 0;
-    heed_status status = heed__path_format(folder, err, "%s/training/step-%lld", t->place,
-                                           (long long)update);
+    heed_status status =
+        heed__path_format(folder, err, "%s/training/step-%lld", t->place, (long long)update);
     if (!status)
         status = heed__path_format(path, err, "%s/state.json", folder);
     if (!status)
@@ -396,9 +396,8 @@ heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err)
 heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__path path,
                                      heed_error *err)
 {
-    heed_status status =
-        heed__path_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
-                          t->ema ? average_name : weights_name);
+    heed_status status = heed__path_format(path, err, "%s/training/step-%lld/%s", t->place,
+                                           (long long)update, t->ema ? average_name : weights_name);
     if (status || heed__folder_exists(path))
         return status;
     return heed__path_format(path, err, "%s/training/weights/step-%lld.safetensors", t->place,

@@ -215,9 +215,9 @@ static bool same_value(const heed_option *o, const void *a, const void *b)
 static bool may_change(const char *name)
 {
     static const char *const names[] = {
-        "max-updates", "max-epochs",    "max-minutes", "patience",   "average",      "average-kind",
-        "valid-every", "valid-minutes", "valid-beam",  "save-every", "save-minutes", "keep",
-        "log-every",   "valid-lines",   "threads"};
+        "max-updates",  "max-epochs",  "max-minutes",   "patience",    "average",
+        "average-kind", "valid-every", "valid-minutes", "valid-beam",  "save-every",
+        "save-minutes", "keep",        "log-every",     "valid-lines", "threads"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;
@@ -235,10 +235,11 @@ heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *
         if (same_value(o, (const char *)from + o->offset, (const char *)to + o->offset))
             continue;
         if (total && strcmp(o->name, "max-updates") == 0)
-            return heed__fail(err, HEED_ARGUMENT,
-                              "--max-updates cannot change on resume: the learning rate of '%.200s' "
-                              "depends on it",
-                              folder);
+            return heed__fail(
+                err, HEED_ARGUMENT,
+                "--max-updates cannot change on resume: the learning rate of '%.200s' "
+                "depends on it",
+                folder);
         if (!may_change(o->name))
             return heed__fail(err, HEED_ARGUMENT,
                               "--%s cannot change on resume; leave it out, or train '%.200s' anew",

@@ -74,7 +74,8 @@ struct heed_trainer {
     int64_t saved_update; /* -1: none in this run */
     heed__log *log;
     heed__events *events;
-    double clock; /* when this run's training seconds began to count */
+    int64_t epoch_bytes; /* target bytes of this epoch so far, in this run */
+    double clock;        /* when this run's training seconds began to count */
     double saved_clock;
     double speed_seconds; /* since the last line of the log */
     int64_t speed_tokens;
