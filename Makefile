@@ -94,12 +94,8 @@ BLAS_INCLUDE := $(addprefix -isystem ,$(wildcard $(SYSINC)/$(BLAS_FOLDER_$(BLAS)
 ifeq ($(BLAS_NAME_$(BLAS)),)
 $(error BLAS is '$(BLAS)', expected blis, openblas or reference)
 endif
-<<<<<<< HEAD
 LIBS := $(BLAS_LIBS) -lsentencepiece_train -lsentencepiece -lutf8proc -ljansson -lz -lstdc++ -lm \
         -lpthread -ldl
-=======
-LIBS := $(BLAS_LIBS) -ljansson -lutf8proc -lz -lm -lpthread -ldl
->>>>>>> show
 
 # One line for each thing made; V=1 shows the commands.
 Q := $(if $(V),,@)
