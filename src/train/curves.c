@@ -101,10 +101,10 @@ static heed_status draw(const heed_trainer *t, heed_arena *arena, heed_error *er
         {.event = "update", .field = "norm", .name = "gradient norm"},
     };
     enum { N = sizeof s / sizeof *s };
-    heed__path log, picture;
+    heed__pathname log, picture;
     heed_curve c[N];
-    if (heed__path_format(log, err, "%s/training/log.jsonl", t->place) ||
-        heed__path_format(picture, err, "%s/training/curves.svg", t->place) ||
+    if (heed__pathname_format(log, err, "%s/training/log.jsonl", t->place) ||
+        heed__pathname_format(picture, err, "%s/training/curves.svg", t->place) ||
         read_log(log, s, N, arena, err))
         return err->status;
     for (int i = 0; i < N; i++)

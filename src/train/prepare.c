@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void heed__trainer_say(const heed_trainer *t, heed_log_level level, const char *format, ...)
@@ -85,11 +86,11 @@ static heed_status open_corpora(heed_trainer *t, heed_error *err)
 
 /* ---- vocabularies ---- */
 
-static heed_status vocab_path(const heed_trainer *t, const char *side, heed__path path,
+static heed_status vocab_path(const heed_trainer *t, const char *side, heed__pathname path,
                               heed_error *err)
 {
     const char *end = t->recipe.train.tokens == HEED_TOKENS_WHITESPACE ? "vocab" : "spm";
-    return heed__path_format(path, err, "%s/%s.%s", t->place, side, end);
+    return heed__pathname_format(path, err, "%s/%s.%s", t->place, side, end);
 }
 
 static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char *path,
@@ -119,7 +120,7 @@ static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char
 static heed_vocab *one_vocab(heed_trainer *t, const char *name, heed_side side, const char *given,
                              bool new, heed_error *err)
 {
-    heed__path path;
+    heed__pathname path;
     heed_status status = vocab_path(t, name, path, err);
     if (!status && new)
         status = given ? heed__file_copy(given, path, &t->allocator, err)
@@ -127,7 +128,7 @@ static heed_vocab *one_vocab(heed_trainer *t, const char *name, heed_side side, 
     heed_vocab *v =
         status ? NULL : heed_vocab_open(path, t->recipe.train.bpe_joiner, &t->allocator, err);
     bool words = t->recipe.train.tokens == HEED_TOKENS_WHITESPACE;
-    if (v && (heed__vocab_kind(v) == HEED_WHITESPACE) != words) {
+    if (v && (v->kind == HEED_WHITESPACE) != words) {
         heed__fail(err, HEED_ARGUMENT, "'%.300s' is %s: use --tokens %s", given ? given : path,
                    words ? "a SentencePiece model" : "a list of words",
                    words ? "sentencepiece" : "whitespace");
@@ -226,11 +227,11 @@ static heed_status make_model(heed_trainer *t, heed_error *err)
 
 static heed_status stage(heed_trainer *t, heed_error *err)
 {
-    heed__path path;
+    heed__pathname path;
     size_t n = strlen(t->folder);
     while (n > 1 && t->folder[n - 1] == '/')
         n--;
-    if (heed__path_format(path, err, "%.*s.heed-%ld.tmp", (int)n, t->folder, (long)getpid()) ||
+    if (heed__pathname_format(path, err, "%.*s.heed-%ld.tmp", (int)n, t->folder, (long)getpid()) ||
         !(t->place = keep_text(t, path, err)))
         return err->status;
     if (mkdir(path, 0777) != 0) {
@@ -241,7 +242,7 @@ static heed_status stage(heed_trainer *t, heed_error *err)
     heed_status status = HEED_OK;
     static const char *const inside[] = {"training", "training/weights"};
     for (int i = 0; !status && i < 2; i++)
-        if (!(status = heed__path_format(path, err, "%s/%s", t->place, inside[i])))
+        if (!(status = heed__pathname_format(path, err, "%s/%s", t->place, inside[i])))
             status = heed__folder_make(path, err);
     return status;
 }
@@ -249,8 +250,8 @@ static heed_status stage(heed_trainer *t, heed_error *err)
 /* One process trains a directory at a time; the lock goes when the process does. */
 static heed_status lock(heed_trainer *t, heed_error *err)
 {
-    heed__path path;
-    if (heed__path_format(path, err, "%s/training/lock", t->place))
+    heed__pathname path;
+    if (heed__pathname_format(path, err, "%s/training/lock", t->place))
         return err->status;
     t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (t->lock < 0)
@@ -263,11 +264,11 @@ static heed_status lock(heed_trainer *t, heed_error *err)
 
 static heed_status open_logs(heed_trainer *t, heed_error *err)
 {
-    heed__path path;
-    if (heed__path_format(path, err, "%s/training/log.jsonl", t->place))
+    heed__pathname path;
+    if (heed__pathname_format(path, err, "%s/training/log.jsonl", t->place))
         return err->status;
     t->log = heed__log_open(path, t->state.log_bytes, &t->allocator, err);
-    if (t->log && !heed__path_format(path, err, "%s/training", t->place))
+    if (t->log && !heed__pathname_format(path, err, "%s/training", t->place))
         t->events = heed__events_open(path, &t->allocator, err);
     return t->log && t->events ? HEED_OK : err->status;
 }
@@ -275,7 +276,7 @@ static heed_status open_logs(heed_trainer *t, heed_error *err)
 heed_status heed__trainer_settle(heed_trainer *t, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
-    heed__path path;
+    heed__pathname path;
     heed_text_config text = {.tokens = o->tokens == HEED_TOKENS_WHITESPACE ? HEED_WHITESPACE
                                                                            : o->vocab_type,
                              .bpe_joiner = o->bpe_joiner};
@@ -285,12 +286,12 @@ heed_status heed__trainer_settle(heed_trainer *t, heed_error *err)
         return err->status;
     if (!new &&open_logs(t, err))
         return err->status;
-    heed_status status = heed__path_format(path, err, "%s/training/options.json", t->place);
+    heed_status status = heed__pathname_format(path, err, "%s/training/options.json", t->place);
     if (!status)
         status = heed__recipe_write(&t->recipe, path, err);
     if (status || !new)
         return status;
-    if (!(status = heed__path_format(path, err, "%s/model.safetensors", t->place)))
+    if (!(status = heed__pathname_format(path, err, "%s/model.safetensors", t->place)))
         status = heed_params_save(t->params, path, err);
     if (!status)
         status = heed__checkpoint_save(t, true, err);

@@ -102,7 +102,7 @@ heed_status heed__recipe_check(const heed_recipe *r, heed_error *err)
 /* A name that does not exist stays as it is: whoever opens it says so. */
 static const char *absolute(const char *path, heed_arena *arena)
 {
-    heed__path full;
+    heed__pathname full;
     if (!path || !realpath(path, full))
         return path;
     size_t n = strlen(full) + 1;
@@ -166,9 +166,9 @@ heed_status heed__recipe_write(const heed_recipe *r, const char *path, heed_erro
 heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
                              heed_error *err)
 {
-    heed__path path;
+    heed__pathname path;
     heed_option_result result;
-    heed_status status = heed__path_format(path, err, "%s/training/options.json", folder);
+    heed_status status = heed__pathname_format(path, err, "%s/training/options.json", folder);
     if (status)
         return status;
     if (!heed__folder_exists(path))

@@ -155,8 +155,8 @@ static heed_status publish_best(heed_trainer *t, heed_error *err)
     if (t->ema)
         heed_ema_swap(t->ema);
     for (int i = 0; !status && i < 2; i++) {
-        heed__path path;
-        if (!(status = heed__path_format(path, err, "%s/%s", t->place, names[i])))
+        heed__pathname path;
+        if (!(status = heed__pathname_format(path, err, "%s/%s", t->place, names[i])))
             status = heed_params_save(t->params, path, err);
         heed__save_point(t, names[i]);
     }
@@ -284,7 +284,7 @@ static heed_status average(heed_trainer *t, heed_train_result *result, heed_erro
     const heed__train_state *s = &t->state;
     int metric = t->recipe.train.valid_metric, count;
     heed__validation v;
-    heed__path path, best;
+    heed__pathname path, best;
     if (s->n_candidates < 2)
         return HEED_OK;
     heed_status status = heed__candidates_average(t, &count, err);
@@ -295,11 +295,11 @@ static heed_status average(heed_trainer *t, heed_train_result *result, heed_erro
     result->average_score = score_of(t, &v);
     bool better = !heed__metric_better(metric, s->best, result->average_score);
     result->averaged = better ? count : 0;
-    status = heed__path_format(path, err, "%s/model.safetensors", t->place);
+    status = heed__pathname_format(path, err, "%s/model.safetensors", t->place);
     if (!status && better)
         return heed_params_save(t->params, path, err);
     if (!status)
-        status = heed__path_format(best, err, "%s/training/best.safetensors", t->place);
+        status = heed__pathname_format(best, err, "%s/training/best.safetensors", t->place);
     return status ? status : heed__file_copy(best, path, &t->allocator, err);
 }
 

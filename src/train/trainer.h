@@ -119,7 +119,7 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err);
 heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err);
 void heed__save_point(const heed_trainer *t, const char *where);
 /* The weights of a save, whether it is whole or only its weights were kept. */
-heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__path path,
+heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
                                      heed_error *err);
 
 /* state.json of a save, with the checksums of its files. */
