@@ -314,8 +314,9 @@ static void test_beam_of_one_is_greedy(void **state)
     for (uint64_t seed = 1; seed <= 200; seed++) {
         model.seed = seed;
         model.eos_bias = (double)(seed % 5) - 2;
+        model.sharpness = 5;
         heed_tokens source = source_of((int64_t)seed % 5, (int64_t)seed % 6);
-        heed_search_options o = {.beam = 1, .length_penalty = 0.6, .n_best = 1, .extra_length = 4};
+        heed_search_options o = {.beam = 1, .length_penalty = 2, .n_best = 1, .extra_length = 4};
         search(&o, &source, 1, &found);
         uint64_t history = mix(history_of(&source), HEED_BOS);
         double sum = 0;
