@@ -19,6 +19,7 @@
 #define BETWEEN 30.0  /* kinds of attention in the overview */
 #define SIDE 36.0     /* numbers of layers */
 #define CROWN 50.0    /* name and numbers of heads */
+#define NAMED 176.0   /* what a name needs */
 
 static const char style[] =
     "text{font-family:system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,'Noto Sans',"
@@ -214,6 +215,11 @@ struct block {
     int layers, heads; /* 0: no such attention */
 };
 
+static double block_width(struct block b, double side)
+{
+    return b.heads ? SIDE + fmax(b.heads * side, NAMED - SIDE) : 0;
+}
+
 static void measure(const heed_attention_picture *p, struct block block[HEED_KINDS])
 {
     for (int k = 0; k < HEED_KINDS; k++)
@@ -280,7 +286,10 @@ static heed_status write_svg(const heed_attention_picture *p, const heed__large 
     }
     double around = 2 * MARGIN + kinds * SIDE + (kinds - 1) * BETWEEN;
     double side = fmin(fmax(floor((l.width - around) / heads), 40), 96);
-    l.width = fmax(l.width, around + heads * side);
+    double x = MARGIN, blocks = 2 * MARGIN + (kinds - 1) * BETWEEN;
+    for (int k = 0; k < HEED_KINDS; k++)
+        blocks += block_width(block[k], side);
+    l.width = fmax(l.width, blocks);
     double overview = l.top + l.map_h + 40;
     double height = overview + CROWN + layers * side + MARGIN;
     heed__string s;
@@ -304,11 +313,10 @@ static heed_status write_svg(const heed_attention_picture *p, const heed__large 
         add_column(&s, &l, j, columns->text[j]);
     for (int64_t i = 0; i < rows->count; i++)
         add_row(&s, &l, &large->map, i, rows->text[i], columns);
-    double x = MARGIN;
     for (int k = 0; k < HEED_KINDS; k++)
         if (block[k].heads) {
             add_block(&s, p, k, block[k], x, overview, side, large->index);
-            x += SIDE + block[k].heads * side + BETWEEN;
+            x += block_width(block[k], side) + BETWEEN;
         }
     heed__string_add(&s, "</svg>\n");
     return heed__draw_end(&s, svg, err);
