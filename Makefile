@@ -13,7 +13,9 @@ FUZZ_SECONDS ?= 60
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-CXX ?= g++
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),clang++,g++)
+endif
 BLAS ?= blis
 # The thread sanitizer understands neither OpenMP's barriers nor a threaded BLAS.
 ifeq ($(SAN),thread)
@@ -55,11 +57,15 @@ OPTIMISE := $(if $(SAN),-O1,-O3)
 ifdef DEBUG
 OPTIMISE := -O0 -g3
 endif
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
-        -Wformat=2 -Wno-unknown-pragmas $(if $(WERROR),-Werror)
+WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wvla -Wformat=2 -Wno-unknown-pragmas \
+        $(if $(WERROR),-Werror)
 HEED_CPPFLAGS := -Iinclude -D_GNU_SOURCE
-HEED_CFLAGS := -std=c11 -g $(OPTIMISE) $(WARN) -fPIC -fno-semantic-interposition \
+HEED_CFLAGS := -g $(OPTIMISE) $(WARN) -fPIC -fno-semantic-interposition \
                -ffp-contract=fast -fno-math-errno -fno-trapping-math
+# What the language decides.  clang has the C++ half of its undefined-behaviour runtime only when
+# it links as C++.
+C_FLAGS := -std=c11 -Wstrict-prototypes -Wmissing-prototypes
+CXX_FLAGS := -std=c++17 $(if $(findstring undefined,$(SAN)),-fno-sanitize=vptr)
 OPENMP := -fopenmp
 ifeq ($(REAL),double)
 HEED_CPPFLAGS += -DHEED_DOUBLE
@@ -88,13 +94,15 @@ BLAS_INCLUDE := $(addprefix -isystem ,$(wildcard $(SYSINC)/$(BLAS_FOLDER_$(BLAS)
 ifeq ($(BLAS_NAME_$(BLAS)),)
 $(error BLAS is '$(BLAS)', expected blis, openblas or reference)
 endif
-LIBS := $(BLAS_LIBS) -ljansson -lutf8proc -lz -lm -lpthread -ldl
+LIBS := $(BLAS_LIBS) -lsentencepiece_train -lsentencepiece -lutf8proc -ljansson -lz -lstdc++ -lm \
+        -lpthread -ldl
 
 # One line for each thing made; V=1 shows the commands.
 Q := $(if $(V),,@)
 say = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '  %-4s %s\n' '$(1)' '$@')
 
-COMPILE = $(CC) $(HEED_CPPFLAGS) $(CPPFLAGS) $(HEED_CFLAGS) $(CFLAGS) -MMD -MP
+COMPILE = $(CC) $(HEED_CPPFLAGS) $(CPPFLAGS) $(C_FLAGS) $(HEED_CFLAGS) $(CFLAGS) -MMD -MP
+COMPILE_CXX = $(CXX) $(HEED_CPPFLAGS) $(CPPFLAGS) $(CXX_FLAGS) $(HEED_CFLAGS) $(CXXFLAGS) -MMD -MP
 LINK = $(CC) $(HEED_LDFLAGS) $(LDFLAGS)
 
 # ---- instruction sets: kernels are compiled once for each.  To add a set:
@@ -108,7 +116,7 @@ ISA_FLAGS_avx2 := -mavx2 -mfma
 KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c src/kernel/machine.c
 KERNEL_EACH := $(filter-out $(KERNEL_ONCE),$(wildcard src/kernel/*.c))
 LIB_SRC := $(filter-out $(KERNEL_EACH),$(wildcard src/*/*.c))
-LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) \
+LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(patsubst %.cc,$(OUT)/%.o,$(wildcard src/*/*.cc)) \
            $(foreach isa,$(ISAS),$(KERNEL_EACH:%.c=$(OUT)/%.$(isa).o))
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard cli/*.c bench/*.c))
 TESTS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/test_*.c))
@@ -167,7 +175,7 @@ $(1): FORCE
 	@printf '%s\n' '$$(subst ','\'',$(2))' | cmp -s - $$@ || \
 	    printf '%s\n' '$$(subst ','\'',$(2))' >$$@
 endef
-$(eval $(call stamp,$(OUT)/flags,$$(COMPILE) $$(INTERNAL)))
+$(eval $(call stamp,$(OUT)/flags,$$(COMPILE) $$(COMPILE_CXX) $$(INTERNAL)))
 $(eval $(call stamp,$(OUT)/flags.link,$$(LINK) $$(LIBS) $$(VERSION) $$(LIB_OBJ) $$(CLI_OBJ)))
 $(eval $(call stamp,$(OUT)/flags.pc,$$(PREFIX) $$(LIBDIR) $$(VERSION) $$(LIBS) $$(OPENMP)))
 
@@ -233,6 +241,12 @@ $(OUT)/%.html.inc: %.html
 	@mkdir -p $(@D)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
 $(OUT)/src/show/attention_html.o: $(OUT)/src/show/page.html.inc
+
+# The one C++ file: SentencePiece has no C interface.
+$(OUT)/%.o: %.cc $(OUT)/flags
+	@mkdir -p $(@D)
+	$(call say,c++)
+	$(Q)$(COMPILE_CXX) -Isrc -c -o $@ $<
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 .SECONDARY:

@@ -334,6 +334,100 @@ static void test_help(void **state)
         "  heed try --threads 4\n");
 }
 
+/* ---- bundles ---- */
+
+static const heed_option_bundle *bundles(void)
+{
+    static const char *const calm[] = {"threads", "5",    "colour", "false", "json", "true",
+                                       "name",    "calm", "blas",   "blis",  NULL};
+    static const char *const wild[] = {"rate", "0.9", NULL};
+    static const char *const foreign[] = {"rate", "0.25", "heads", "3", NULL};
+    static const heed_option_bundle all[] = {{"calm", "few threads, no colour", calm},
+                                             {"wild", "a high rate", wild},
+                                             {"foreign", "of another command", foreign},
+                                             {NULL, NULL, NULL}};
+    return all;
+}
+
+static heed_status parse_bundled(struct fixture *f, const char *const *argv)
+{
+    heed_option_set with = set;
+    with.bundles = bundles;
+    int argc = 0;
+    while (argv[argc])
+        argc++;
+    memset(&f->s, 0x55, sizeof f->s);
+    f->err = (heed_error){0};
+    return heed_option_parse(&with, argc, argv, &f->s, f->arena, &f->r, &f->err);
+}
+#define PARSE_BUNDLED(f, ...) parse_bundled(f, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Catches a bundle that is not applied, that wins over the config file or the command line, or that
+ * leaves something of another bundle behind. */
+static void test_bundle_precedence(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(PARSE_BUNDLED(f, "--preset", "calm"), HEED_OK);
+    assert_int_equal(f->s.threads, 5);
+    assert_false(f->s.colour);
+    assert_true(f->s.json);
+    assert_string_equal(f->s.name, "calm");
+    assert_int_equal(f->s.blas, 0);
+    assert_true(f->s.rate == 0.5); /* the default */
+
+    config(f, "{\"threads\": 7, \"colour\": true}");
+    assert_int_equal(
+        PARSE_BUNDLED(f, "--no-json", "--name", "mine", "--config", f->config, "--preset=calm"),
+        HEED_OK);
+    assert_int_equal(f->s.threads, 7);
+    assert_true(f->s.colour);
+    assert_false(f->s.json);
+    assert_string_equal(f->s.name, "mine");
+    assert_int_equal(f->s.blas, 0);
+
+    assert_int_equal(PARSE_BUNDLED(f, "--preset", "calm", "--preset", "wild"), HEED_OK);
+    assert_int_equal(f->s.threads, 2);
+    assert_true(f->s.rate == 0.9);
+
+    /* the config in force has the bundle's values, not its name */
+    const char *text = heed_option_config(&set, &f->s, f->arena);
+    assert_non_null(strstr(text, "\"rate\": 0.9,\n"));
+    assert_null(strstr(text, "preset"));
+}
+
+/* Catches a wrong bundle that passes, is not told apart from an option, or gets no suggestion. */
+static void test_bundle_errors(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(PARSE_BUNDLED(f, "--preset", "clam"), HEED_ARGUMENT);
+    assert_string_equal(f->err.text, "option '--preset' is 'clam', expected calm, wild or foreign; "
+                                     "did you mean 'calm'?");
+    assert_int_equal(PARSE_BUNDLED(f, "--preset"), HEED_ARGUMENT);
+    assert_string_equal(f->err.text, "option '--preset' needs a value");
+    assert_int_equal(PARSE_BUNDLED(f, "--presets", "calm"), HEED_ARGUMENT);
+    assert_string_equal(f->err.text, "unknown option '--presets'; did you mean '--preset'?");
+    assert_int_equal(PARSE_BUNDLED(f, "--preset", "foreign"), HEED_ARGUMENT);
+    assert_string_equal(f->err.text,
+                        "preset 'foreign' sets 'heads', which is no option of 'heed try'");
+    assert_int_equal(PARSE(f, "--preset", "calm"), HEED_ARGUMENT); /* a set without bundles */
+    assert_string_equal(f->err.text, "unknown option '--preset'");
+}
+
+/* Catches help that does not say which bundles there are. */
+static void test_bundle_help(void **state)
+{
+    struct fixture *f = *state;
+    heed_option_set with = set;
+    with.bundles = bundles;
+    const char *help = heed_option_help(&with, f->arena);
+    assert_non_null(strstr(help, "  --preset NAME   several options under one name; the config "
+                                 "file and the\n                  command line win\n"));
+    assert_non_null(strstr(help, "\npresets:\n"
+                                 "  calm            few threads, no colour\n"
+                                 "  wild            a high rate\n"
+                                 "  foreign         of another command\n"));
+}
+
 /* Catches suggestions that are far off, or none where the slip is plain. */
 static void test_nearest(void **state)
 {
@@ -370,7 +464,8 @@ int main(void)
         TEST(test_error_texts),       TEST(test_number_of_words),
         TEST(test_config_precedence), TEST(test_config_errors),
         TEST(test_config_round_trip), TEST(test_help),
-        TEST(test_nearest),
+        TEST(test_bundle_precedence), TEST(test_bundle_errors),
+        TEST(test_bundle_help),       TEST(test_nearest),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -118,10 +118,10 @@ typedef enum heed_positions {
 void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layout);
 
 /* Token embedding + positions, as the paper has it: dropout(scale * E[x] + P).  Positions count
- * from 0 in each segment.  Sinusoids are state of the set, learned ones a parameter; asking beyond
- * `longest` fails; without positions it does not matter.  scale is sqrt(D) in the paper; 0 means 1.
- * To tie the output projection, give `table` to heed_project_cross_entropy, or to heed_matmul with
- * HEED_NT for the logits. */
+ * from 0 in each segment.  Sinusoids are worked out, not saved; learned positions are a parameter.
+ * Asking beyond `longest` fails; without positions it does not matter.  scale is sqrt(D) in the
+ * paper; 0 means 1.  To tie the output projection, give `table` to heed_project_cross_entropy, or
+ * to heed_matmul with HEED_NT for the logits. */
 typedef struct heed_embedding_layer {
     heed_tensor *table;     /* (V,D), N(0, 1/D) */
     heed_tensor *positions; /* (longest,D) or NULL */

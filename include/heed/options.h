@@ -18,8 +18,9 @@ extern "C" {
 
 /* Accepted: --name value, --name=value, --flag, --no-flag, other words, and after `--` only those.
  * A value that itself starts with `--` needs the `=`.  Every set also has --help, --config FILE and
- * --print-config.  A config file is a JSON object of the same names, because the config.json inside
- * a model is one too and can then be passed as it is; the command line wins over it. */
+ * --print-config, and --preset NAME where there are bundles.  A config file is a JSON object of the
+ * same names, because the config.json inside a model is one too and can then be passed as it is;
+ * the command line wins over it. */
 
 typedef enum heed_option_type {
     HEED_OPTION_TYPE_BOOL,   /* bool */
@@ -87,7 +88,7 @@ typedef struct heed_option {
 typedef struct heed_option_bundle {
     const char *name;
     const char *summary;            /* for the help */
-    const char *const *assignments; /* "heads", "4", "d", "128", ..., NULL */
+    const char *const *assignments; /* "heads", "4", "pre-norm", "true", ..., NULL; no lists */
 } heed_option_bundle;
 
 typedef struct heed_option_set {
@@ -112,9 +113,9 @@ typedef struct heed_option_result {
     heed_option_list words; /* what is neither an option nor its value */
 } heed_option_result;
 
-/* Fills the caller's struct: presets, then the config file, then the command line.  argv[0] is the
- * first word after the command.  Texts are borrowed from argv or live in the arena.  ARGUMENT for
- * wrong usage; IO or FORMAT for the config file. */
+/* Fills the caller's struct: defaults, bundle, config file, command line.  argv[0] is the first
+ * word after the command.  Texts are borrowed from argv or live in the arena.  ARGUMENT for wrong
+ * usage; IO or FORMAT for the config file. */
 heed_status heed_option_parse(const heed_option_set *set, int argc, const char *const *argv,
                               void *values, heed_arena *arena, heed_option_result *result,
                               heed_error *err);

@@ -75,25 +75,26 @@ heed_status heed_vocab_train(const heed_vocab_options *options, const heed_line_
 
 /* ---- corpora ---- */
 
-/* Lines of files, plain or .gz, indexed so that any pair can be fetched; what does not fit in
- * memory stays in the mapped file. */
+/* Lines of files, plain, gzip or from a pipe, indexed so that any pair can be fetched; what does not
+ * fit in memory stays in the mapped file.  A gzip or a pipe is copied, decompressed, to TMPDIR (or
+ * /tmp) first.  Files must not be shortened while a corpus has them open. */
 typedef struct heed_corpus_files {
-    const char *const *source, *const
-                                   *target; /* the n-th of one belongs to the n-th of the other */
+    const char *const *source; /* the n-th of one belongs to the n-th of the other */
+    const char *const *target;
     int pairs;
     const char *const *tsv; /* source TAB target (further columns are ignored) */
     int tsvs;
 } heed_corpus_files;
 typedef struct heed_corpus heed_corpus;
-/* Broken UTF-8, empty sides and lines without a tab are skipped, counted, and the first few of each
- * reported to the log with file and line.  Refuses files with different numbers of lines, binary
+/* Broken UTF-8, empty sides (nothing but blanks) and lines without a tab are skipped, counted, and
+ * the first ten of each reported to the log with file and line.  Refuses files with different numbers of lines, binary
  * files, and a corpus without a single usable pair. */
 heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sink *log,
                               const heed_allocator *allocator, heed_error *err);
 void heed_corpus_free(heed_corpus *c);
 typedef struct heed_corpus_report {
     int64_t lines, pairs;               /* read, usable */
-    int64_t broken, empty, untabbed;    /* skipped, and why */
+    int64_t broken, empty, untabbed;    /* skipped, each for the first of these that holds */
     int64_t source_bytes, target_bytes; /* of the usable ones */
 } heed_corpus_report;
 heed_corpus_report heed_corpus_describe(const heed_corpus *c);
@@ -101,6 +102,7 @@ typedef struct heed_pair {
     const char *source, *target; /* not NUL-terminated */
     size_t source_length, target_length;
 } heed_pair;
+/* Pair i, from 0; both sides empty if there is none.  Lives as long as the corpus. */
 heed_pair heed_corpus_pair(const heed_corpus *c, int64_t i);
 /* The usable lines of one or both sides, for training a vocabulary. */
 typedef enum heed_side { HEED_SOURCE = 1, HEED_TARGET = 2, HEED_BOTH = 3 } heed_side;
@@ -124,7 +126,8 @@ typedef struct heed_batch {
     const int64_t *pair;         /* (B) index into the corpus */
 } heed_batch;
 
-/* Packs sentences given by their tokens; lives in the arena.  NULL targets: source only. */
+/* Packs sentences given by their tokens; lives in the arena.  NULL targets: source only, and the
+ * target's fields are NULL.  pair counts from 0. */
 heed_status heed_batch_pack(heed_arena *arena, const heed_tokens *sources,
                             const heed_tokens *targets, int64_t count, heed_batch *batch,
                             heed_error *err);
@@ -133,32 +136,36 @@ typedef struct heed_batches_options {
     int64_t batch_tokens; /* target tokens, EOS included, per batch: at most, unless one pair has
                              more */
     int64_t max_tokens;   /* pairs with more on either side are left out and counted */
-    int64_t window;       /* pairs of the shuffled order that are sorted by length together; 0: a
-                             default */
-    bool in_order;        /* no shuffling: one pass in corpus order, sorted inside windows */
-    int64_t epochs;       /* then the stream ends; 0: never */
+    int64_t window;       /* pairs of the shuffled order that are sorted by length together; 0:
+                             32768 */
+    bool in_order;        /* no shuffling: corpus order, sorted inside windows */
+    int64_t epochs;       /* then the stream ends; 0: never, but after one pass if in_order */
     uint64_t seed;
     double source_sampling, target_sampling; /* heed_vocab_sample's strength */
 } heed_batches_options;
 /* A stream of batches made by a thread of its own.  Which batch comes when depends on the options
- * and the corpus alone.  Everything is borrowed. */
+ * and the corpus alone.  A window's target tokens are cut into as few batches as can be, of nearly
+ * equal size.  Everything is borrowed; a stream belongs to one thread. */
 typedef struct heed_batches heed_batches;
 heed_batches *heed_batches_new(const heed_corpus *c, const heed_vocab *source,
                                const heed_vocab *target, const heed_batches_options *options,
                                const heed_allocator *allocator, heed_error *err);
 void heed_batches_free(heed_batches *b);
-/* The next `count` batches (the micro-batches of one update); they live until the next call. */
+/* The next `count` batches (the micro-batches of one update); they live until the next call.
+ * After a failure every call fails, until a seek. */
 heed_status heed_batches_next(heed_batches *b, heed_batch *batch, int count, heed_error *err);
-/* Where the stream stands: hand it to seek of an equal stream and the same batches follow. */
+/* Where the stream stands: hand it to seek of an equal stream and the same batches follow.  Seek
+ * waits for the window it goes to, and refuses a position that the stream does not have. */
 typedef struct heed_batches_position {
     int64_t epoch, window, batch;
 } heed_batches_position;
 heed_batches_position heed_batches_tell(const heed_batches *b);
 heed_status heed_batches_seek(heed_batches *b, heed_batches_position p, heed_error *err);
 typedef struct heed_batches_report {
-    int64_t left_out;                     /* pairs above max_tokens, in the windows seen so far */
-    int64_t source_tokens, target_tokens; /* handed out since the start or seek */
+    int64_t left_out;                     /* pairs above max_tokens, once for each window entered */
+    int64_t source_tokens, target_tokens; /* handed out, EOS included */
 } heed_batches_report;
+/* Since the start or the last seek. */
 heed_batches_report heed_batches_describe(const heed_batches *b);
 
 /* ---- sentences ---- */

@@ -8,9 +8,9 @@
  * kv = [K | V]; the heads read their columns of the product in place.
  * Refuses at build: D that H does not divide unless d_k and d_v are given; a memory_d of its own
  * without cross.  At apply: a memory other than x without cross. */
-#include "nn/params.h"
+#include "attention/mha.h"
 
-#include <heed/attention.h>
+#include "nn/params.h"
 
 static bool refused(heed_scope s, const heed_mha_options *o)
 {
@@ -65,18 +65,43 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
                       o->bias);
 }
 
+heed_tensor *heed__mha_attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *q,
+                              heed_tensor *kv, const heed_segments *queries,
+                              const heed_segments *keys, bool causal,
+                              const heed_attention_options *extra)
+{
+    const heed_mha_options *o = &l->options;
+    const int64_t k_cols = o->heads * o->d_k, v_cols = o->heads * o->d_v;
+    heed_tensor *k = heed_slice_cols(t, kv, 0, k_cols);
+    heed_tensor *v = heed_slice_cols(t, kv, k_cols, k_cols + v_cols);
+    heed_attention_options how = {.heads = o->heads,
+                                  .causal = causal,
+                                  .scale = o->unscaled ? 1 : 0,
+                                  .dropout = o->dropout,
+                                  .bias = extra ? extra->bias : NULL,
+                                  .weights = extra ? extra->weights : NULL};
+    return heed_linear_apply(t, &l->out, heed_attention(t, q, k, v, queries, keys, &how));
+}
+
+heed_tensor *heed__mha_project(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
+                               heed_tensor **kv)
+{
+    const heed_mha_options *o = &l->options;
+    const int64_t k_cols = o->heads * o->d_k, v_cols = o->heads * o->d_v;
+    heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x); /* (N, H*(2*Dk+Dv)) */
+    *kv = heed_slice_cols(t, qkv, k_cols, 2 * k_cols + v_cols);
+    return heed_slice_cols(t, qkv, 0, k_cols);
+}
+
 heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
                             heed_tensor *memory, const heed_segments *queries,
                             const heed_segments *keys, const heed_attention_options *extra)
 {
     const heed_mha_options *o = &l->options;
-    const int64_t k_cols = o->heads * o->d_k, v_cols = o->heads * o->d_v;
-    heed_tensor *q, *k, *v;
+    heed_tensor *q, *kv;
     if (o->cross) {
-        heed_tensor *kv = heed_linear_apply(t, &l->kv, memory); /* (M, H*(Dk+Dv)) */
-        q = heed_linear_apply(t, &l->q, x);                     /* (N, H*Dk) */
-        k = heed_slice_cols(t, kv, 0, k_cols);
-        v = heed_slice_cols(t, kv, k_cols, k_cols + v_cols);
+        kv = heed_linear_apply(t, &l->kv, memory); /* (M, H*(Dk+Dv)) */
+        q = heed_linear_apply(t, &l->q, x);        /* (N, H*Dk) */
     } else {
         if (extra && extra->weights)
             *extra->weights = NULL;
@@ -84,16 +109,7 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
             return heed_tape_fail(t, HEED_ARGUMENT,
                                   "mha: memory is not x, expected cross = true for keys and values "
                                   "of another sequence");
-        heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x); /* (N, H*(2*Dk+Dv)) */
-        q = heed_slice_cols(t, qkv, 0, k_cols);
-        k = heed_slice_cols(t, qkv, k_cols, 2 * k_cols);
-        v = heed_slice_cols(t, qkv, 2 * k_cols, 2 * k_cols + v_cols);
+        q = heed__mha_project(t, l, x, &kv);
     }
-    heed_attention_options how = {.heads = o->heads,
-                                  .causal = o->causal,
-                                  .scale = o->unscaled ? 1 : 0,
-                                  .dropout = o->dropout,
-                                  .bias = extra ? extra->bias : NULL,
-                                  .weights = extra ? extra->weights : NULL};
-    return heed_linear_apply(t, &l->out, heed_attention(t, q, k, v, queries, keys, &how));
+    return heed__mha_attend(t, l, q, kv, queries, keys, o->causal, extra);
 }

@@ -87,9 +87,24 @@ static const heed_option standard[] = {
 };
 #define N_STANDARD ((int)(sizeof standard / sizeof *standard))
 
+static int rows(const heed_option_set *set)
+{
+    return set->count + N_STANDARD - !set->bundles;
+}
+
 static const heed_option *row(const heed_option_set *set, int i)
 {
     return i < set->count ? &set->fields[i] : &standard[i - set->count];
+}
+
+static void add_bundles(heed__string *s, const heed_option_bundle *b, size_t column)
+{
+    char name[128];
+    heed__string_add(s, "\npresets:\n");
+    for (; b->name; b++) {
+        snprintf(name, sizeof name, "  %s", b->name);
+        add_row(s, name, b->summary, column);
+    }
 }
 
 const char *heed_option_help(const heed_option_set *set, heed_arena *arena)
@@ -103,19 +118,21 @@ const char *heed_option_help(const heed_option_set *set, heed_arena *arena)
         add_wrapped(&s, set->summary, 0, 0);
     size_t column = 0;
     char name[128];
-    for (int i = 0; i < set->count + N_STANDARD; i++) {
+    for (int i = 0; i < rows(set); i++) {
         name_text(row(set, i), name, sizeof name);
         size_t n = strlen(name) + 2;
         if (n > column && n <= WIDEST_NAME)
             column = n;
     }
     heed__string_add(&s, "\noptions:\n");
-    for (int i = 0; i < set->count + N_STANDARD; i++) {
+    for (int i = 0; i < rows(set); i++) {
         name_text(row(set, i), name, sizeof name);
         heed__string_clear(&d);
         add_description(&d, row(set, i));
         add_row(&s, name, heed__string_text(&d), column);
     }
+    if (set->bundles)
+        add_bundles(&s, set->bundles(), column);
     if (set->examples && set->examples[0])
         heed__string_add(&s, "\nexamples:\n");
     for (int i = 0; set->examples && set->examples[i]; i++)

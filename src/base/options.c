@@ -1,5 +1,6 @@
-/* options.c: the command line into a typed struct.  Two passes over the words: the first finds
- * --config, so that its values are there before the second lets the command line overwrite them. */
+/* options.c: the command line into a typed struct.  Three passes over the words, each overwriting
+ * what the one before has set, in whatever order the words stand: the bundle that --preset names,
+ * the config files, the options themselves. */
 #include "base/options.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ heed_status heed__option_unknown(const heed__option_parse *p, const char *name, 
 #undef NAME
     };
     enum { N_STANDARD = sizeof standard / sizeof *standard };
-    int n = p->set->count + (p->file ? 0 : N_STANDARD);
+    int n = p->set->count + (p->file ? 0 : N_STANDARD - !p->set->bundles);
     const char **names = heed_arena_allocate(p->arena, sizeof *names * (size_t)(n ? n : 1));
     char *wrong = heed_arena_allocate(p->arena, length + 1);
     if (!names || !wrong)
@@ -179,14 +180,23 @@ heed_status heed__option_set_text(const heed__option_parse *p, const heed_option
                                          : heed__option_set_real(p, o, v);
 }
 
-static heed_status set_presets(const heed__option_parse *p)
+/* A value of any type but LIST as a default or a bundle has it. */
+static heed_status set_typed(const heed__option_parse *p, const heed_option *o, const char *text)
+{
+    if (o->type != HEED_OPTION_TYPE_BOOL)
+        return heed__option_set_text(p, o, text);
+    *(bool *)field_of(p, o) = strcmp(text, "true") == 0;
+    return HEED_OK;
+}
+
+static heed_status set_defaults(const heed__option_parse *p)
 {
     for (int i = 0; i < p->set->count; i++) {
         const heed_option *o = &p->set->fields[i];
         switch (o->type) {
         case HEED_OPTION_TYPE_BOOL:
-            *(bool *)field_of(p, o) = o->preset && strcmp(o->preset, "true") == 0;
-            continue;
+            *(bool *)field_of(p, o) = false;
+            break;
         case HEED_OPTION_TYPE_INT:
             *(int64_t *)field_of(p, o) = 0;
             break;
@@ -203,8 +213,46 @@ static heed_status set_presets(const heed__option_parse *p)
             *(int *)field_of(p, o) = 0;
             break;
         }
-        if (o->preset && heed__option_set_text(p, o, o->preset))
+        if (o->preset && set_typed(p, o, o->preset))
             return HEED_ARGUMENT;
+    }
+    return HEED_OK;
+}
+
+static heed_status unknown_bundle(const heed__option_parse *p, const char *name)
+{
+    const heed_option_bundle *b = p->set->bundles();
+    int n = 0;
+    while (b[n].name)
+        n++;
+    const char **names = heed_arena_allocate(p->arena, sizeof *names * (size_t)(n + 1));
+    if (!names)
+        return heed__fail(p->err, HEED_MEMORY, "out of memory for options");
+    for (int i = 0; i <= n; i++)
+        names[i] = b[i].name;
+    const heed_option choice = {
+        .name = "preset", .type = HEED_OPTION_TYPE_CHOICE, .choices = names};
+    return heed__option_wrong(p, &choice, name);
+}
+
+static heed_status set_bundle(const heed__option_parse *p, const char *name)
+{
+    if (!name)
+        return HEED_OK;
+    const heed_option_bundle *b = p->set->bundles();
+    while (b->name && strcmp(b->name, name) != 0)
+        b++;
+    if (!b->name)
+        return unknown_bundle(p, name);
+    for (const char *const *a = b->assignments; a[0]; a += 2) {
+        const heed_option *o = heed__option_find(p->set, a[0], strlen(a[0]));
+        if (!o || o->type == HEED_OPTION_TYPE_LIST)
+            return heed__fail(p->err, HEED_ARGUMENT,
+                              "preset '%s' sets '%s', which is no option of '%s'", name, a[0],
+                              p->set->command);
+        heed_status status = set_typed(p, o, a[1]);
+        if (status)
+            return status;
     }
     return HEED_OK;
 }
@@ -239,7 +287,9 @@ static const heed_option *negated(const heed_option_set *set, struct word w)
     return o && o->type == HEED_OPTION_TYPE_BOOL ? o : NULL;
 }
 
-/* The first pass checks the words and reads the config files; the second stores values. */
+/* The first pass checks the words and finds the bundle, the second reads the config files, the
+ * third stores values. */
+enum pass { FIND_BUNDLE, READ_CONFIGS, STORE };
 struct scan {
     heed__option_parse *p;
     heed_option_result *result;
@@ -247,7 +297,8 @@ struct scan {
     int n_words;
     const char **items; /* room for the list being collected */
     bool *seen;         /* lists already given on the command line */
-    bool first_pass;
+    const char *bundle; /* the last --preset; NULL: none */
+    enum pass pass;
 };
 
 static heed_status take_value(const heed__option_parse *p, struct word w, int argc,
@@ -295,19 +346,21 @@ static heed_status take_option(struct scan *s, struct word w, int argc, const ch
     }
     if (is(w, "config")) {
         heed_status status = take_value(p, w, argc, argv, i, &value);
-        return status || !s->first_pass ? status : heed__option_read_config(p, value);
+        return status || s->pass != READ_CONFIGS ? status : heed__option_read_config(p, value);
     }
+    if (p->set->bundles && is(w, "preset"))
+        return take_value(p, w, argc, argv, i, &s->bundle);
     const heed_option *off = negated(p->set, w);
     const heed_option *o = off ? off : heed__option_find(p->set, w.name, w.length);
     if (!o)
         return heed__option_unknown(p, w.name, w.length);
     if (o->type == HEED_OPTION_TYPE_BOOL) {
-        if (!s->first_pass)
+        if (s->pass == STORE)
             *(bool *)field_of(p, o) = !off;
         return no_value(p, w);
     }
     heed_status status = take_value(p, w, argc, argv, i, &value);
-    if (status || s->first_pass)
+    if (status || s->pass != STORE)
         return status;
     return o->type == HEED_OPTION_TYPE_LIST ? append(s, o, value)
                                             : heed__option_set_text(p, o, value);
@@ -351,7 +404,7 @@ heed_status heed_option_parse(const heed_option_set *set, int argc, const char *
     heed_error own = {0}; /* so that the status is there even if the caller wants no text */
     heed__option_parse p = {set, values, arena, err ? err : &own, NULL};
     size_t n = (size_t)(argc > 0 ? argc : 0);
-    struct scan s = {.p = &p, .result = result, .first_pass = true};
+    struct scan s = {.p = &p, .result = result, .pass = FIND_BUNDLE};
     *result = (heed_option_result){HEED_OPTION_RUN, {NULL, 0}};
     s.words = heed_arena_allocate(arena, sizeof *s.words * n);
     s.items = heed_arena_allocate(arena, sizeof *s.items * n);
@@ -360,11 +413,11 @@ heed_status heed_option_parse(const heed_option_set *set, int argc, const char *
         return heed__fail(p.err, HEED_MEMORY, "out of memory for options");
     for (int i = 0; i < set->count; i++)
         s.seen[i] = false;
-    if (set_presets(&p) || scan(&s, argc, argv))
+    if (set_defaults(&p))
         return p.err->status;
-    s.first_pass = false;
-    if (scan(&s, argc, argv))
-        return p.err->status;
+    for (s.pass = FIND_BUNDLE; s.pass <= STORE; s.pass++)
+        if (scan(&s, argc, argv) || (s.pass == FIND_BUNDLE && set_bundle(&p, s.bundle)))
+            return p.err->status;
     result->words = (heed_option_list){s.words, s.n_words};
     return result->action == HEED_OPTION_RUN ? check_words(set, result->words, p.err) : HEED_OK;
 }

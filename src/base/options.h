@@ -14,11 +14,13 @@ typedef struct heed__option_parse {
     const char *file; /* of the config being read; NULL on the command line */
 } heed__option_parse;
 
-/* Options every set has, named in suggestions and help. */
+/* Options every set has, named in suggestions and help; the last one only where there are bundles.
+ */
 #define HEED_OPTION_STANDARD(X)                                                                    \
     X("help", NULL, "show this help")                                                              \
     X("config", "FILE", "read options from a JSON file; the command line wins")                    \
-    X("print-config", NULL, "show the options in force as such a file, and do nothing")
+    X("print-config", NULL, "show the options in force as such a file, and do nothing")            \
+    X("preset", "NAME", "several options under one name; the config file and the command line win")
 
 const heed_option *heed__option_find(const heed_option_set *set, const char *name, size_t length);
 /* "unknown option '--thread'; did you mean '--threads'?" */

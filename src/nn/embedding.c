@@ -23,9 +23,9 @@ static heed_tensor *declare_positions(heed_scope s, heed_positions kind, int64_t
     case HEED_POSITIONS_NONE:
         break;
     case HEED_POSITIONS_SINUSOID:
-        return heed__state_filled(s, "positions", shape, fill_interleaved);
+        return heed__param_derived(s, shape, fill_interleaved);
     case HEED_POSITIONS_SINUSOID_HALVES:
-        return heed__state_filled(s, "positions", shape, fill_halves);
+        return heed__param_derived(s, shape, fill_halves);
     case HEED_POSITIONS_LEARNED:
         return heed_param(s, "positions", shape, init);
     }

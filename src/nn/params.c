@@ -26,6 +26,13 @@ struct entry {
     double rate_factor, weight_decay;
 };
 
+/* A table that is neither a parameter nor state; in the arena, as its values are. */
+struct derived {
+    heed_tensor *tensor;
+    heed__fill *fill;
+    struct derived *next;
+};
+
 /* The flat buffers have at least one line, so that an empty set has valid pointers too. */
 enum { LINE = HEED_ALIGN / sizeof(real) };
 
@@ -35,6 +42,7 @@ struct heed_params {
     heed_error error;
     struct entry *entries;
     int count, capacity;
+    struct derived *derived;
     int64_t size, state_size;
     real *values, *grads, *state; /* NULL until finished */
     heed__param_range *ranges;    /* room for one per entry, from finish on */
@@ -242,10 +250,30 @@ heed_tensor *heed__param_filled(heed_scope scope, const char *name, heed_shape s
     return declare(scope, name, shape, (struct entry){.fill = fill});
 }
 
-heed_tensor *heed__state_filled(heed_scope scope, const char *name, heed_shape shape,
-                                heed__fill *fill)
+heed_tensor *heed__param_derived(heed_scope scope, heed_shape shape, heed__fill *fill)
 {
-    return declare(scope, name, shape, (struct entry){.fill = fill, .is_state = true});
+    heed_params *p = scope.params;
+    int64_t count;
+    char text[HEED_SHAPE_TEXT];
+    if (!p || p->error.status != HEED_OK)
+        return NULL;
+    if (!heed__shape_count(shape, &count) || count < 1 ||
+        count > INT64_MAX / (int64_t)sizeof(real) - LINE) {
+        heed__fail(&p->error, HEED_SHAPE_ERROR,
+                   "a table under '%s' is %s, expected sizes of at least 1", scope.path,
+                   heed__dims_text(shape, text));
+        return NULL;
+    }
+    struct derived *d = heed_arena_allocate(p->arena, sizeof *d);
+    heed_tensor *x = heed_arena_allocate(p->arena, sizeof *x);
+    if (!d || !x) {
+        heed__fail(&p->error, HEED_MEMORY, "no memory for a table under '%s'", scope.path);
+        return NULL;
+    }
+    heed__tensor_init(x, shape, NULL);
+    *d = (struct derived){x, fill, p->derived};
+    p->derived = d;
+    return x;
 }
 
 /* ---- finishing ---- */
@@ -328,6 +356,19 @@ static heed_status allocate_buffers(heed_params *p)
     return HEED_OK;
 }
 
+static heed_status fill_derived(heed_params *p)
+{
+    for (struct derived *d = p->derived; d; d = d->next) {
+        heed_tensor *x = d->tensor;
+        x->data = heed_arena_allocate(p->arena, (size_t)(x->rows * x->cols) * sizeof(real));
+        if (!x->data)
+            return heed__fail(&p->error, HEED_MEMORY, "no memory for a table of %lld numbers",
+                              (long long)(x->rows * x->cols));
+        d->fill(x->data, x->rows, x->cols);
+    }
+    return HEED_OK;
+}
+
 static void point_tensors(heed_params *p)
 {
     for (int i = 0; i < p->count; i++) {
@@ -347,6 +388,8 @@ heed_status heed_params_finish(heed_params *p, uint64_t seed, heed_error *err)
         point_tensors(p);
         for (int i = 0; i < p->count && p->error.status == HEED_OK; i++)
             start_values(p, &p->entries[i], seed);
+        if (p->error.status == HEED_OK)
+            fill_derived(p);
         p->finished = true;
         merge_ranges(p);
     }

@@ -23,13 +23,14 @@ heed__param_range heed__params_range(const heed_params *p, int i);
 /* The set's own, for what is allocated on its behalf. */
 const heed_allocator *heed__params_allocator(const heed_params *p);
 
-/* Writes the starting values of a (rows,cols) parameter or state. */
+/* Writes the values of a (rows,cols) tensor. */
 typedef void heed__fill(heed_real *values, int64_t rows, int64_t cols);
-/* heed_param and heed_state for starts that no heed_init names. */
+/* heed_param for starts that no heed_init names. */
 heed_tensor *heed__param_filled(heed_scope scope, const char *name, heed_shape shape,
                                 heed__fill *fill);
-heed_tensor *heed__state_filled(heed_scope scope, const char *name, heed_shape shape,
-                                heed__fill *fill);
+/* A table that follows from its shape, as sinusoids do: neither trained nor saved nor listed, there
+ * after heed_params_finish like the rest. */
+heed_tensor *heed__param_derived(heed_scope scope, heed_shape shape, heed__fill *fill);
 
 /* For builders that find a mistake of their own: the set's error, if it has none yet. */
 void heed__scope_fail(heed_scope scope, heed_status status, const char *format, ...)

@@ -7,11 +7,13 @@ void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layo
 {
     bool halves = layout == HEED_POSITIONS_SINUSOID_HALVES;
     int64_t sines = (d + 1) / 2;
-    for (int64_t pos = 0; pos < count; pos++)
-        for (int64_t c = 0; c < d; c++) {
-            int64_t i = halves ? c % sines : c / 2;
-            bool sine = halves ? c < sines : c % 2 == 0;
-            double angle = (double)pos * pow(10000, -2.0 * (double)i / (double)d);
+    for (int64_t c = 0; c < d; c++) {
+        int64_t i = halves ? c % sines : c / 2;
+        bool sine = halves ? c < sines : c % 2 == 0;
+        double frequency = pow(10000, -2.0 * (double)i / (double)d);
+        for (int64_t pos = 0; pos < count; pos++) {
+            double angle = (double)pos * frequency;
             out[pos * d + c] = (heed_real)(sine ? sin(angle) : cos(angle));
         }
+    }
 }

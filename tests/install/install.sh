@@ -1,6 +1,7 @@
 #!/bin/sh
 # Catches an installation that lacks something: a program outside the tree is built from what was
-# installed alone, by pkg-config, shared and static, as C and as C++; uninstall leaves nothing.
+# installed alone, by pkg-config, with the shared libheed and with libheed.a, as C and as C++;
+# uninstall leaves nothing.
 # And a first page that does not work: the program in the comment that opens heed.h is cut out of
 # the installed header and built as it stands.
 set -eu
@@ -35,17 +36,20 @@ says() {
     found=$(LD_LIBRARY_PATH=$at/lib "$1") && [ "$found" = "$expected" ] ||
         { echo "found '$found', expected '$expected'"; return 1; }
 }
-# build PROGRAM COMPILER LINKING: from what was installed; then see what it says.
+# build PROGRAM COMPILER LIBRARIES: from what was installed; then see what it says.
 build() {
-    program=$1 compiler=$2 linking=$3
+    program=$1 compiler=$2 libraries=$3
     # shellcheck disable=SC2046,SC2086
-    $compiler -Wall -Wextra -Werror -o "$program" tests/install/outside.c -x none $linking \
-        $(package --cflags --libs $([ -z "$linking" ] || echo --static)) && says "$program"
+    $compiler -Wall -Wextra -Werror -o "$program" tests/install/outside.c -x none \
+        $(package --cflags) $libraries && says "$program"
 }
-check 'C, shared' build "$stage/c-shared" 'gcc -std=c11 -x c' ''
-check 'C++, shared' build "$stage/cc-shared" 'g++ -std=c++17 -x c++' ''
-check 'C, static' build "$stage/c-static" 'gcc -std=c11 -x c' -static
-check 'C++, static' build "$stage/cc-static" 'g++ -std=c++17 -x c++' -static
+# libheed.a inside, the libraries it stands on shared: SentencePiece comes as a shared one only.
+static=$(package --static --libs | sed 's/-lheed /-l:libheed.a /')
+check 'C, shared' build "$stage/c-shared" 'gcc -std=c11 -x c' "$(package --libs)"
+check 'C++, shared' build "$stage/cc-shared" 'g++ -std=c++17 -x c++' "$(package --libs)"
+check 'C, static' build "$stage/c-static" 'gcc -std=c11 -x c' "$static"
+check 'C++, static' build "$stage/cc-static" 'g++ -std=c++17 -x c++' "$static"
+check 'static needs no libheed.so' sh -c "! readelf -d '$stage/c-static' | grep libheed"
 
 # The lines of the comment that are set in, without what sets them in.
 sed -n '1,/^ \*\//{s/^ \*     //p;s/^ \*$//p;}' "$at/include/heed/heed.h" >"$stage/xor.c"

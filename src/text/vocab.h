@@ -1,0 +1,40 @@
+/* vocab.h: what the files of the vocabulary share.  There are two kinds, one behind the other's
+ * interface: SentencePiece (unigram, BPE) and words between spaces. */
+#ifndef HEED_TEXT_VOCAB_H
+#define HEED_TEXT_VOCAB_H
+
+#include "text/vocab_pieces.h"
+
+#include <heed/text.h>
+
+/* <unk> <s> </s> and the placeholders. */
+#define HEED__SPECIALS (HEED_PLACEHOLDER + HEED_PLACEHOLDERS)
+
+struct heed_vocab {
+    heed_allocator allocator;
+    heed_vocab_kind kind;
+    heed__pieces pieces;
+    char *joiner; /* without its space; NULL if there is none */
+    size_t joiner_length;
+    struct heed__spm *spm; /* SentencePiece's own object; NULL for words */
+};
+
+/* The text of special piece i and its type. */
+const char *heed__special(int32_t i);
+heed__piece_type heed__special_type(int32_t i);
+
+/* ---- words between spaces ---- */
+
+/* Fills v->pieces from the bytes of a file. */
+heed_status heed__words_read(heed_vocab *v, const char *path, const char *bytes, size_t size,
+                             heed_error *err);
+heed_status heed__words_encode(const heed_vocab *v, const char *text, size_t length,
+                               heed_arena *arena, heed_tokens *tokens, heed_error *err);
+heed_status heed__words_decode(const heed_vocab *v, const int32_t *ids, int64_t n,
+                               heed_arena *arena, const char **text, heed_error *err);
+/* Whether the piece is joined to the one behind it. */
+bool heed__words_continues(const heed_vocab *v, int32_t id);
+heed_status heed__words_train(const heed_vocab_options *options, const heed_line_source *lines,
+                              const char *path, const heed_log_sink *log, heed_error *err);
+
+#endif

@@ -1,0 +1,149 @@
+/* vocab_train.c: what learning a vocabulary has in common: which lines of the text are used.
+ *
+ * If at most m lines shall be used, they are drawn evenly while the text passes once (reservoir
+ * sampling, Vitter's algorithm R): line i > m takes a place with probability m / i. */
+#include "base/error.h"
+#include "base/memory.h"
+#include "text/utf8.h"
+#include "text/vocab.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A source of lines that stands between the caller's and the learner. */
+struct filter {
+    const heed_line_source *from;
+    const heed_vocab_options *options;
+    int64_t lines, broken, first_broken;
+    /* only if max_lines is set: */
+    heed_arena *arena;
+    struct line {
+        char *text;
+        size_t length, room;
+    } * drawn;
+    int64_t held, given;
+    bool all_read;
+};
+
+/* The next line that is UTF-8 and not empty; the others are counted. */
+static heed_status next_usable(void *context, const char **text, size_t *length, heed_error *err)
+{
+    struct filter *f = context;
+    for (;;) {
+        heed_status status = f->from->next(f->from->context, text, length, err);
+        if (status || !*text)
+            return status;
+        f->lines++;
+        if (!heed__utf8_valid(*text, *length, NULL)) {
+            if (f->broken++ == 0)
+                f->first_broken = f->lines;
+        } else if (*length > 0) {
+            return HEED_OK;
+        }
+    }
+}
+
+static heed_status keep(struct filter *f, struct line *place, const char *text, size_t length,
+                        heed_error *err)
+{
+    if (place->room < length) {
+        place->text = heed_arena_allocate(f->arena, length);
+        place->room = length;
+        if (!place->text)
+            return heed__fail(err, HEED_MEMORY, "out of memory for the lines of a vocabulary");
+    }
+    memcpy(place->text, text, length);
+    place->length = length;
+    return HEED_OK;
+}
+
+static heed_status draw(struct filter *f, heed_error *err)
+{
+    int64_t most = f->options->max_lines;
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = f->options->seed});
+    for (int64_t i = 0;; i++) {
+        const char *text;
+        size_t length;
+        heed_status status = next_usable(f, &text, &length, err);
+        if (status || !text)
+            return status;
+        int64_t place = i < most ? i : heed_rng_below(&rng, (uint64_t)i, i + 1);
+        if (place >= most)
+            continue;
+        f->held += i < most;
+        if (keep(f, &f->drawn[place], text, length, err))
+            return HEED_MEMORY;
+    }
+}
+
+static heed_status next_drawn(void *context, const char **text, size_t *length, heed_error *err)
+{
+    struct filter *f = context;
+    if (!f->all_read) {
+        heed_status status = draw(f, err);
+        if (status)
+            return status;
+        f->all_read = true;
+    }
+    *text = f->given < f->held ? f->drawn[f->given].text : NULL;
+    *length = *text ? f->drawn[f->given++].length : 0;
+    return HEED_OK;
+}
+
+static heed_status learn(const heed_vocab_options *options, const heed_line_source *lines,
+                         const char *path, const heed_log_sink *log, heed_error *err)
+{
+    return heed__words_train(options, lines, path, log, err);
+}
+
+static heed_status check(const heed_vocab_options *o, const char *path, heed_error *err)
+{
+    int64_t least = o->kind == HEED_WHITESPACE && o->size == 0 ? 0 : HEED__SPECIALS + 1;
+    if (o->size < least || o->size > INT32_MAX)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot learn vocabulary '%s': size is %lld, expected at least %lld (%d "
+                          "pieces are special)",
+                          path, (long long)o->size, (long long)least, HEED__SPECIALS);
+    if (o->max_lines < 0)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot learn vocabulary '%s': max_lines is %lld, expected 0 or more",
+                          path, (long long)o->max_lines);
+    if (!(o->coverage >= 0 && o->coverage <= 1))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot learn vocabulary '%s': coverage is %g, expected 0 to 1", path,
+                          o->coverage);
+    return HEED_OK;
+}
+
+heed_status heed_vocab_train(const heed_vocab_options *options, const heed_line_source *lines,
+                             const char *path, const heed_log_sink *log, heed_error *err)
+{
+    heed_error local = {0};
+    err = err ? err : &local;
+    if (check(options, path, err))
+        return HEED_ARGUMENT;
+    struct filter f = {.from = lines, .options = options};
+    heed_line_source usable = {next_usable, &f};
+    heed_allocator a = heed__allocator_or_default(NULL);
+    heed_status status = HEED_OK;
+    if (options->max_lines) {
+        usable.next = next_drawn;
+        f.arena = heed_arena_new(&a, err);
+        f.drawn = heed__allocate_zeroed(&a, (size_t)options->max_lines, sizeof *f.drawn);
+        if (!f.arena || !f.drawn)
+            status = heed__fail(err, HEED_MEMORY, "out of memory for %lld lines",
+                                (long long)options->max_lines);
+    }
+    if (!status)
+        status = learn(options, &usable, path, log, err);
+    if (f.broken && log && log->write) {
+        char line[160];
+        snprintf(line, sizeof line,
+                 "%lld of %lld lines are not UTF-8 and were left out (the first is line %lld)",
+                 (long long)f.broken, (long long)f.lines, (long long)f.first_broken);
+        log->write(log->context, HEED_LOG_WARNING, line);
+    }
+    heed__release(&a, f.drawn, (size_t)options->max_lines, sizeof *f.drawn);
+    heed_arena_free(f.arena);
+    return status;
+}

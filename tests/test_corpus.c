@@ -1,0 +1,390 @@
+/* test_corpus.c: sentence pairs from files, what is skipped, and what is refused. */
+#include <heed/text.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "failing_allocator.h"
+#include "folder.h"
+
+#define SOURCE (in_folder("train.en"))
+#define TARGET (in_folder("train.de"))
+#define TSV (in_folder("train.tsv"))
+
+static void put(const char *path, const char *text)
+{
+    write_plain(path, text, strlen(text));
+}
+
+static void put_gz(const char *path, const char *text)
+{
+    gzFile f = gzopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(gzwrite(f, text, (unsigned)strlen(text)), (int)strlen(text));
+    assert_int_equal(gzclose(f), Z_OK);
+}
+
+/* What the log heard, line by line. */
+static char heard[8192];
+
+static void listen(void *context, heed_log_level level, const char *line)
+{
+    (void)context;
+    assert_int_equal(level, HEED_LOG_WARNING);
+    assert_true(strlen(heard) + strlen(line) + 2 < sizeof heard);
+    strcat(strcat(heard, line), "\n");
+}
+
+static heed_corpus *open_corpus(const char *source, const char *target, const char *tsv,
+                                heed_error *err)
+{
+    heed_corpus_files files = {
+        .source = &source, .target = &target, .pairs = source != NULL, .tsv = &tsv};
+    files.tsvs = tsv != NULL;
+    heed_log_sink log = {listen, NULL};
+    heard[0] = '\0';
+    return heed_corpus_open(&files, &log, NULL, err);
+}
+
+/* Compares with pairs in the form "a=b|c=d|". */
+static void assert_pairs(const heed_corpus *c, const char *expected)
+{
+    char found[1024] = "";
+    size_t n = 0;
+    assert_non_null(c);
+    heed_corpus_report r = heed_corpus_describe(c);
+    int64_t source = 0, target = 0;
+    for (int64_t i = 0; i < r.pairs; i++) {
+        heed_pair p = heed_corpus_pair(c, i);
+        n += (size_t)snprintf(found + n, sizeof found - n, "%.*s=%.*s|", (int)p.source_length,
+                              p.source, (int)p.target_length, p.target);
+        source += (int64_t)p.source_length;
+        target += (int64_t)p.target_length;
+    }
+    assert_string_equal(found, expected);
+    assert_int_equal(r.source_bytes, source);
+    assert_int_equal(r.target_bytes, target);
+    assert_int_equal(r.lines, r.pairs + r.broken + r.empty + r.untabbed);
+}
+
+static void assert_corpus(const char *source, const char *target, const char *tsv,
+                          const char *expected)
+{
+    heed_error err = {0};
+    heed_corpus *c = open_corpus(source, target, tsv, &err);
+    assert_string_equal(err.text, "");
+    assert_pairs(c, expected);
+    heed_corpus_free(c);
+}
+
+/* Catches line ends or byte order marks taken for text, a lost last line, and gzip that reads
+ * differently from plain. */
+static void plain_and_gzip(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *target, *pairs;
+    } cases[] = {
+        {"a\nb\n", "c\nd\n", "a=c|b=d|"},
+        {"a\nb", "c\nd\n", "a=c|b=d|"},
+        {"a\r\nb\r\n", "c\nd", "a=c|b=d|"},
+        {"\xef\xbb\xbf"
+         "a\nb\n",
+         "\xef\xbb\xbf"
+         "c\r\nd",
+         "a=c|b=d|"},
+        {" a \nb\r\r\n", "c\td\ne\r", " a =c\td|b=e|"},
+        {"\xc3\xa4\n", "\xe2\x82\xac\n", "\xc3\xa4=\xe2\x82\xac|"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put(SOURCE, cases[i].source);
+        put(TARGET, cases[i].target);
+        assert_corpus(SOURCE, TARGET, NULL, cases[i].pairs);
+        put_gz(SOURCE, cases[i].source);
+        assert_corpus(SOURCE, TARGET, NULL, cases[i].pairs);
+        put_gz(TARGET, cases[i].target);
+        assert_corpus(SOURCE, TARGET, NULL, cases[i].pairs);
+    }
+}
+
+/* Catches columns taken for parts of the target, and a tab inside a side. */
+static void tab_separated(void **state)
+{
+    (void)state;
+    const char *text = "a\tb\r\nc d\te f\tCC-BY\tx\r\nuntabbed\n\tg\nh\t\ni\t \t\nj\tk";
+    for (int gz = 0; gz < 2; gz++) {
+        (gz ? put_gz : put)(TSV, text);
+        heed_error err = {0};
+        heed_corpus *c = open_corpus(NULL, NULL, TSV, &err);
+        assert_pairs(c, "a=b|c d=e f|j=k|");
+        assert_int_equal(heed_corpus_describe(c).untabbed, 1);
+        assert_int_equal(heed_corpus_describe(c).empty, 3);
+        assert_non_null(strstr(heard, "train.tsv' line 3 has no tab: pair skipped\n"));
+        assert_non_null(strstr(heard, "train.tsv' line 4 has an empty source: pair skipped\n"));
+        assert_non_null(strstr(heard, "train.tsv' line 5 has an empty target: pair skipped\n"));
+        assert_non_null(strstr(heard, "7 lines read, 4 skipped (0 not UTF-8, 3 with an empty side, "
+                                      "1 without a tab)\n"));
+        heed_corpus_free(c);
+    }
+}
+
+/* Catches a skipped line that shifts one side against the other. */
+static void skipping_keeps_the_pairing(void **state)
+{
+    (void)state;
+    put(SOURCE, "a1\na2\xff\na3\n\na5\n \t \na7\na8\n");
+    put(TARGET, "b1\nb2\nb3\nb4\nb5\nb6\nb7\xc3\n\xc2\xa0\xe3\x80\x80\xe2\x80\x8b\n");
+    heed_error err = {0};
+    heed_corpus *c = open_corpus(SOURCE, TARGET, NULL, &err);
+    assert_pairs(c, "a1=b1|a3=b3|a5=b5|");
+    heed_corpus_report r = heed_corpus_describe(c);
+    assert_int_equal(r.lines, 8);
+    assert_int_equal(r.broken, 2);
+    assert_int_equal(r.empty, 3);
+    assert_non_null(strstr(heard, "train.en' line 2 is not UTF-8 (byte 3): pair skipped\n"));
+    assert_non_null(strstr(heard, "train.de' line 7 is not UTF-8 (byte 3): pair skipped\n"));
+    assert_non_null(strstr(heard, "train.en' line 4 is empty: pair skipped\n"));
+    assert_non_null(strstr(heard, "train.de' line 8 is empty: pair skipped\n"));
+    heed_pair none = heed_corpus_pair(c, 3), before = heed_corpus_pair(c, -1);
+    assert_int_equal(none.source_length + none.target_length, 0);
+    assert_int_equal(before.source_length + before.target_length, 0);
+    heed_corpus_free(c);
+}
+
+/* Catches a log that drowns: ten of a kind are named, all are counted. */
+static void the_log_names_ten(void **state)
+{
+    (void)state;
+    char text[200] = "a\tb\n";
+    for (int i = 0; i < 25; i++)
+        strcat(text, "x\n");
+    put(TSV, text);
+    heed_error err = {0};
+    heed_corpus *c = open_corpus(NULL, NULL, TSV, &err);
+    assert_int_equal(heed_corpus_describe(c).untabbed, 25);
+    int lines = 0;
+    for (const char *p = heard; *p; p++)
+        lines += *p == '\n';
+    assert_int_equal(lines, 11);
+    assert_non_null(strstr(heard, "line 11 has no tab"));
+    assert_null(strstr(heard, "line 12 "));
+    heed_corpus_free(c);
+    put(TSV, "a\tb\n");
+    heed_corpus_free(open_corpus(NULL, NULL, TSV, &err));
+    assert_string_equal(heard, ""); /* and nothing is said where nothing is wrong */
+}
+
+/* Catches files taken out of order, or index and bytes mixed up between them. */
+static void many_files(void **state)
+{
+    (void)state;
+    put(in_folder("1"), "a\nb\n");
+    put(in_folder("2"), "A\nB\n");
+    put_gz(in_folder("3"), "c\n");
+    put(in_folder("4"), "C\n");
+    char name[6][128];
+    const char *path[6];
+    for (int i = 0; i < 6; i++) {
+        snprintf(name[i], sizeof name[i], "%s/%d", folder, i + 1);
+        path[i] = name[i];
+    }
+    put(path[4], "d\tD\n");
+    put_gz(path[5], "e\tE\nf\tF\n");
+    const char *source[] = {path[0], path[2]}, *target[] = {path[1], path[3]};
+    heed_corpus_files files = {source, target, 2, path + 4, 2};
+    heed_error err = {0};
+    heed_corpus *c = heed_corpus_open(&files, NULL, NULL, &err);
+    assert_pairs(c, "a=A|b=B|c=C|d=D|e=E|f=F|");
+    static const struct {
+        heed_side side;
+        const char *lines;
+    } cases[] = {{HEED_SOURCE, "abcdef"}, {HEED_TARGET, "ABCDEF"}, {HEED_BOTH, "aAbBcCdDeEfF"}};
+    for (int i = 0; i < 3; i++) {
+        heed_corpus_lines *l = heed_corpus_lines_new(c, cases[i].side, NULL, &err);
+        heed_line_source s = heed_corpus_lines_source(l);
+        char found[32] = "";
+        const char *text;
+        size_t length;
+        while (s.next(s.context, &text, &length, &err) == HEED_OK && text)
+            strncat(found, text, length);
+        assert_string_equal(found, cases[i].lines);
+        assert_int_equal(s.next(s.context, &text, &length, &err), HEED_OK);
+        assert_null(text); /* the end stays the end */
+        heed_corpus_lines_free(l);
+    }
+    assert_null(heed_corpus_lines_new(c, 4, NULL, &err));
+    assert_string_equal(err.text, "side is 4, expected source, target or both");
+    heed_corpus_free(c);
+}
+
+static void assert_refused(const char *source, const char *target, const char *tsv,
+                           heed_status status, const char *text)
+{
+    heed_error err = {0};
+    assert_null(open_corpus(source, target, tsv, &err));
+    assert_int_equal(err.status, status);
+    if (!strstr(err.text, text))
+        assert_string_equal(err.text, text);
+}
+
+/* Catches bad input let through, and errors that do not say which file, what was found and what was
+ * expected. */
+static void refused(void **state)
+{
+    (void)state;
+    char expected[512];
+    put(SOURCE, "a\nb\nc\n");
+    put(TARGET, "a\nb\n");
+    snprintf(expected, sizeof expected, "cannot read '%s': 2 lines, expected 3 as in '%s'", TARGET,
+             SOURCE);
+    assert_refused(SOURCE, TARGET, NULL, HEED_FORMAT, expected);
+    put_gz(TARGET, "a\nb\nc\nd");
+    assert_refused(SOURCE, TARGET, NULL, HEED_FORMAT, "train.de': 4 lines, expected 3 as in '");
+    assert_refused(SOURCE, in_folder("no"), NULL, HEED_IO, "no': No such file or directory");
+    assert_refused(NULL, NULL, folder, HEED_IO, "': Is a directory");
+    assert_refused(NULL, NULL, "/dev/null", HEED_IO, "'/dev/null': not a regular file");
+
+    write_plain(TARGET, "a\nb\0\nc\n", 7);
+    assert_refused(SOURCE, TARGET, NULL, HEED_FORMAT,
+                   "train.de' line 2: byte 2 is NUL, expected text");
+    gzFile f = gzopen(TARGET, "wb");
+    gzwrite(f, "a\nb\0\nc\n", 7);
+    gzclose(f);
+    assert_refused(SOURCE, TARGET, NULL, HEED_FORMAT,
+                   "train.de' line 2: byte 2 is NUL, expected text");
+    write_plain(TSV,
+                "\xff\xfe"
+                "a\0\t\0b\0",
+                8);
+    assert_refused(NULL, NULL, TSV, HEED_FORMAT, "train.tsv': it is UTF-16, expected UTF-8");
+
+    put(TSV, "a\nb\n\xff\tb\n \tb\n");
+    assert_refused(NULL, NULL, TSV, HEED_FORMAT,
+                   "train.tsv': 4 lines read, 4 skipped (1 not UTF-8, 1 with an empty side, 2 "
+                   "without a tab)");
+    put(TSV, "");
+    assert_refused(NULL, NULL, TSV, HEED_FORMAT, "no usable sentence pair in '");
+    assert_refused(NULL, NULL, NULL, HEED_ARGUMENT, "no corpus: expected names of source");
+    const char *one[] = {NULL};
+    heed_corpus_files nameless = {.tsv = one, .tsvs = 1};
+    heed_error err = {0};
+    assert_null(heed_corpus_open(&nameless, NULL, NULL, &err));
+    assert_int_equal(err.status, HEED_ARGUMENT);
+
+    put_gz(TSV, "some text\tthat is long enough to be cut\n");
+    assert_int_equal(truncate(TSV, 40), 0);
+    assert_refused(NULL, NULL, TSV, HEED_FORMAT, "train.tsv': the gzip is truncated");
+}
+
+/* Catches limits off by one in the length of a line, and a plain file that may do more than a gzip.
+ */
+static void lines_have_a_limit(void **state)
+{
+    (void)state;
+    size_t limit = (size_t)1 << 24;
+    char *text = malloc(limit + 4);
+    memset(text, 'x', limit + 4);
+    memcpy(text, "a\t", 2);
+    text[limit] = '\n';
+    write_plain(TSV, text, limit + 1);
+    heed_error err = {0};
+    heed_corpus *c = open_corpus(NULL, NULL, TSV, &err);
+    assert_int_equal(heed_corpus_pair(c, 0).target_length, limit - 2);
+    heed_corpus_free(c);
+    text[limit] = 'x';
+    text[limit + 1] = '\n';
+    for (int gz = 0; gz < 2; gz++) {
+        gzFile f = gzopen(TSV, gz ? "wb1" : "wbT");
+        gzwrite(f, text, (unsigned)limit + 2);
+        gzclose(f);
+        assert_refused(NULL, NULL, TSV, HEED_FORMAT,
+                       "train.tsv' line 1 is longer than 16777216 bytes");
+    }
+    free(text);
+}
+
+static void *feed(void *path)
+{
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 20000; i++)
+        fprintf(f, "source %d\ttarget %d\n", i, i);
+    fclose(f);
+    return NULL;
+}
+
+/* Catches a pipe read twice or by halves, and a temporary file left behind or full. */
+static void through_a_pipe(void **state)
+{
+    (void)state;
+    char path[128];
+    snprintf(path, sizeof path, "%s", in_folder("pipe"));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(setenv("TMPDIR", folder, 1), 0);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, feed, path), 0);
+    heed_error err = {0};
+    heed_corpus *c = open_corpus(NULL, NULL, path, &err);
+    pthread_join(thread, NULL);
+    assert_string_equal(err.text, "");
+    assert_int_equal(heed_corpus_describe(c).pairs, 20000);
+    for (int64_t i = 0; i < 20000; i += 777) {
+        char expected[64];
+        heed_pair p = heed_corpus_pair(c, i);
+        int n = snprintf(expected, sizeof expected, "source %lld\ttarget %lld", (long long)i,
+                         (long long)i);
+        assert_int_equal(p.source_length + p.target_length + 1, n);
+        assert_memory_equal(p.source, expected, (size_t)n);
+    }
+    assert_int_equal(files_in(folder), 1); /* the pipe */
+    heed_corpus_free(c);
+
+    put_gz(TSV, "a\tb\n");
+    setenv("TMPDIR", in_folder("absent"), 1);
+    assert_refused(NULL, NULL, TSV, HEED_IO, "absent': No such file or directory; TMPDIR may");
+    unsetenv("TMPDIR");
+}
+
+/* Catches a leak or a crash when memory runs out anywhere while opening. */
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    put_gz(SOURCE, "a\nb\n");
+    put(TARGET, "c\nd\n");
+    const char *source = SOURCE, *target = TARGET;
+    heed_corpus_files files = {.source = &source, .target = &target, .pairs = 1};
+    bool opened = false;
+    for (int n = 1; !opened; n++) {
+        assert_true(n < 20);
+        struct failing f = {.fail_at = n};
+        heed_allocator a = failing_allocator(&f);
+        heed_error err = {0};
+        heed_corpus *c = heed_corpus_open(&files, NULL, &a, &err);
+        opened = c != NULL;
+        assert_int_equal(err.status, opened ? HEED_OK : HEED_MEMORY);
+        heed_corpus_free(c);
+        assert_int_equal(f.held, 0);
+    }
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(plain_and_gzip),     IN_FOLDER(tab_separated),
+        IN_FOLDER(the_log_names_ten),  IN_FOLDER(skipping_keeps_the_pairing),
+        IN_FOLDER(many_files),         IN_FOLDER(refused),
+        IN_FOLDER(lines_have_a_limit), IN_FOLDER(through_a_pipe),
+        IN_FOLDER(memory_runs_out),
+    };
+    return cmocka_run_group_tests_name("corpus", tests, NULL, NULL);
+}
