@@ -18,8 +18,8 @@ typedef struct heed_search_options {
     int64_t beam;          /* 1 is greedy */
     double length_penalty; /* alpha: score = log P / ((5+|Y|)/6)^alpha, EOS counted */
     int64_t n_best;        /* hypotheses handed out for each sentence, at most beam */
-    int64_t extra_length;  /* at most source length + this many tokens */
-    int64_t min_length;
+    int64_t extra_length;  /* at most source length + this many tokens, EOS counted in both */
+    int64_t min_length;    /* at least so many before EOS, if the limit allows */
 } heed_search_options;
 #define HEED_SEARCH_OPTIONS(owner, at)                                                             \
     HEED_OPTION_INT(owner, at.beam, "beam", "4", 1, 1000, "N",                                     \
@@ -41,7 +41,9 @@ typedef struct heed_hypothesis {
     const heed_real *token_log_p; /* (count) */
 } heed_hypothesis;
 /* The n_best best of each of the `count` sources (ids without EOS), best first, in
- * out[sentence*n_best + i]; where fewer were found, count is 0.  Lives in the arena. */
+ * out[sentence*n_best + i]; where fewer were found, count is 0.  Hypotheses that reach their limit
+ * without EOS are handed out only where none got there.  Lives in the arena, which holds the
+ * search's own memory too. */
 heed_status heed_search(heed_decoder *d, const heed_search_options *o, const heed_tokens *source,
                         int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
 
@@ -61,9 +63,12 @@ const heed_vocab *heed_translator_source(const heed_translator *tr);
 const heed_vocab *heed_translator_target(const heed_translator *tr);
 
 typedef struct heed_translation {
-    const char *text;
+    const char *text; /* without line ends */
     double score, log_p;
-    int64_t tokens; /* EOS counted */
+    int64_t tokens;               /* EOS counted */
+    const int32_t *id;            /* (tokens), as in heed_hypothesis */
+    const heed_real *token_log_p; /* (tokens) */
+    bool repaired; /* the line was not UTF-8 throughout; U+FFFD took the place of each wrong byte */
 } heed_translation;
 /* n_best translations of each line, best first, in out[line*n_best + i]; text is NULL where there
  * are fewer.  An empty line gives an empty line; one that is too long is split at sentence ends or
@@ -72,6 +77,11 @@ typedef struct heed_translation {
 heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
                            const char *const *lines, int64_t count, heed_arena *arena,
                            heed_translation *out, heed_error *err);
+/* How probable given translations are: target[i] of source[i], its EOS included; score is log_p.
+ * An empty line is a sentence of nothing but EOS.  Refuses a line that is longer than the model
+ * takes.  Lives in the arena. */
+heed_status heed_score(heed_translator *tr, const char *const *source, const char *const *target,
+                       int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
 
 /* ---- model directories ---- */
 
@@ -80,9 +90,16 @@ typedef struct heed_text_config {
     int tokens;             /* heed_vocab_kind */
     const char *bpe_joiner; /* whitespace tokens only; NULL: none */
 } heed_text_config;
-/* Writes config.json, whole or not at all. */
+#define HEED_TEXT_OPTIONS(owner, at)                                                               \
+    HEED_OPTION_CHOICE(owner, at.tokens, "tokens", "unigram",                                      \
+                       HEED_WORDS("unigram", "bpe", "whitespace"), "how lines become tokens"),     \
+        HEED_OPTION_TEXT(owner, at.bpe_joiner, "bpe-joiner", NULL, "TEXT",                         \
+                         "whitespace tokens: ends a piece that goes on in the next ('@@ ')")
+/* Writes config.json, whole or not at all; reads it back.  Texts live in the arena. */
 heed_status heed_model_describe(const char *folder, const heed_model_config *model,
                                 const heed_text_config *text, heed_error *err);
+heed_status heed_model_read_config(const char *folder, heed_arena *arena, heed_model_config *model,
+                                   heed_text_config *text, heed_error *err);
 /* The vocabularies of a directory: shared.spm, or source.spm and target.spm, or the same names
  * ending in .vocab.  With a shared one *source == *target. */
 heed_status heed_vocabs_open(const char *folder, const char *joiner,

@@ -27,7 +27,8 @@ typedef struct heed_bleu_options {
     bool lowercase;
     bool compound_split; /* a-b counts as a ##AT##-##AT## b on both sides, as in the paper */
     heed_smooth smooth;
-    bool effective_order; /* for single sentences */
+    bool effective_order;            /* for single sentences */
+    const heed_allocator *allocator; /* NULL: the C library's, here and below */
 } heed_bleu_options;
 typedef struct heed_bleu_result {
     double score;
@@ -48,6 +49,7 @@ typedef struct heed_chrf_options {
     double beta;    /* 0 means 2 */
     bool lowercase;
     bool whitespace; /* count spaces too */
+    const heed_allocator *allocator;
 } heed_chrf_options;
 heed_status heed_chrf(const heed_chrf_options *o, const char *const *hypothesis,
                       const char *const *reference, int64_t n, double *score, heed_error *err);
@@ -55,6 +57,7 @@ const char *heed_chrf_signature(const heed_chrf_options *o, char *text, size_t s
 
 typedef struct heed_ter_options {
     bool normalized, no_punctuation, asian_support, case_sensitive;
+    const heed_allocator *allocator;
 } heed_ter_options;
 heed_status heed_ter(const heed_ter_options *o, const char *const *hypothesis,
                      const char *const *reference, int64_t n, double *score, heed_error *err);
@@ -75,6 +78,10 @@ heed_status heed_chrf_bootstrap(const heed_chrf_options *o, const char *const *a
                                 const char *const *b, const char *const *reference, int64_t n,
                                 int64_t resamples, uint64_t seed, heed_bootstrap *result,
                                 heed_error *err);
+heed_status heed_ter_bootstrap(const heed_ter_options *o, const char *const *a,
+                               const char *const *b, const char *const *reference, int64_t n,
+                               int64_t resamples, uint64_t seed, heed_bootstrap *result,
+                               heed_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,149 @@
+/* folder.c: what lies in a model directory beside the weights: config.json, whose lines come from
+ * the same option table as the command line's options, and the vocabularies. */
+#include "decode/folder.h"
+#include "base/error.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+heed_status heed__path_in(heed__path *path, const char *folder, const char *name, heed_error *err)
+{
+    if (!folder || !*folder)
+        return heed__fail(err, HEED_ARGUMENT, "a model directory needs a name");
+    const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
+    int n = snprintf(path->text, sizeof path->text, "%s%s%s", folder, slash, name);
+    if (n < 0 || (size_t)n >= sizeof path->text)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "the name of the model directory '%.40s...' is too long", folder);
+    return HEED_OK;
+}
+
+/* ---- config.json ---- */
+
+struct description {
+    heed_model_config model;
+    heed_text_config text;
+};
+static const heed_option fields[] = {
+    HEED_MODEL_OPTIONS(struct description, model),
+    HEED_OPTION_INT(struct description, model.source_vocabulary, "source-vocabulary", NULL, 1,
+                    INT32_MAX, "N", "pieces of the source vocabulary"),
+    HEED_OPTION_INT(struct description, model.target_vocabulary, "target-vocabulary", NULL, 1,
+                    INT32_MAX, "N", "pieces of the target vocabulary"),
+    HEED_TEXT_OPTIONS(struct description, text),
+};
+static const heed_option_set description_set = {
+    .command = "config.json",
+    .fields = fields,
+    .count = sizeof fields / sizeof *fields,
+};
+
+heed_status heed_model_describe(const char *folder, const heed_model_config *model,
+                                const heed_text_config *text, heed_error *err)
+{
+    heed__path path;
+    heed_status status = heed__path_in(&path, folder, "config.json", err);
+    if (status)
+        return status;
+    struct description d = {*model, *text};
+    heed_error failed = {0};
+    heed_arena *arena = heed_arena_new(NULL, &failed);
+    const char *json = arena ? heed_option_config(&description_set, &d, arena) : NULL;
+    heed__atomic_file *f = NULL;
+    if (!json)
+        heed__fail(&failed, HEED_MEMORY, "out of memory for writing '%s'", path.text);
+    else
+        f = heed__atomic_open(path.text, NULL, &failed);
+    if (f && heed__atomic_write(f, json, strlen(json), &failed))
+        heed__atomic_abandon(f);
+    else if (f)
+        heed__atomic_commit(f, &failed);
+    heed_arena_free(arena);
+    return failed.status ? heed__fail(err, failed.status, "%s", failed.text) : HEED_OK;
+}
+
+heed_status heed_model_read_config(const char *folder, heed_arena *arena, heed_model_config *model,
+                                   heed_text_config *text, heed_error *err)
+{
+    heed__path path, option;
+    struct stat st;
+    heed_status status = heed__path_in(&path, folder, "config.json", err);
+    if (status)
+        return status;
+    if (stat(folder, &st) != 0)
+        return heed__fail(err, HEED_IO, "cannot open the model '%s': %s", folder, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return heed__fail(err, HEED_IO,
+                          "cannot open the model '%s': expected a directory with config.json, "
+                          "model.safetensors and a vocabulary",
+                          folder);
+    int n = snprintf(option.text, sizeof option.text, "--config=%s", path.text);
+    if (n < 0 || (size_t)n >= sizeof option.text)
+        return heed__fail(err, HEED_ARGUMENT, "the name of '%.40s...' is too long", path.text);
+    struct description d;
+    heed_option_result result;
+    const char *const argv[] = {option.text};
+    status = heed_option_parse(&description_set, 1, argv, &d, arena, &result, err);
+    if (status)
+        return status;
+    if (!d.model.source_vocabulary || !d.model.target_vocabulary)
+        return heed__fail(err, HEED_FORMAT, "'%s' lacks '%s-vocabulary': is it a model's?",
+                          path.text, d.model.source_vocabulary ? "target" : "source");
+    *model = d.model;
+    *text = d.text;
+    return HEED_OK;
+}
+
+/* ---- vocabularies ---- */
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+heed_status heed_vocabs_open(const char *folder, const char *joiner,
+                             const heed_allocator *allocator, heed_vocab **source,
+                             heed_vocab **target, heed_error *err)
+{
+    static const char *const names[][2] = {
+        {"shared.spm", "shared.spm"},
+        {"source.spm", "target.spm"},
+        {"shared.vocab", "shared.vocab"},
+        {"source.vocab", "target.vocab"},
+    };
+    heed_error failed = {0};
+    *source = *target = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        heed__path path[2];
+        for (int side = 0; side < 2; side++)
+            if (heed__path_in(&path[side], folder, names[i][side], &failed))
+                return heed__fail(err, failed.status, "%s", failed.text);
+        if (!is_there(path[0].text) && !is_there(path[1].text))
+            continue;
+        *source = heed_vocab_open(path[0].text, joiner, allocator, &failed);
+        bool shared = strcmp(names[i][0], names[i][1]) == 0;
+        if (*source)
+            *target = shared ? *source : heed_vocab_open(path[1].text, joiner, allocator, &failed);
+        if (*target)
+            return HEED_OK;
+        heed_vocab_free(*source);
+        *source = NULL;
+        return heed__fail(err, failed.status, "%s", failed.text);
+    }
+    return heed__fail(
+        err, HEED_IO,
+        "no vocabulary in '%s', expected shared.spm, or source.spm and target.spm, or "
+        "the same names ending in .vocab",
+        folder);
+}
+
+void heed_vocabs_free(heed_vocab *source, heed_vocab *target)
+{
+    if (target != source)
+        heed_vocab_free(target);
+    heed_vocab_free(source);
+}

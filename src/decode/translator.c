@@ -1,0 +1,138 @@
+/* translator.c: a model with its vocabularies, opened from a directory or put together. */
+#include "decode/translator.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "decode/folder.h"
+
+#include <heed/io.h>
+#include <stdio.h>
+
+static heed_translator *begin(const heed_allocator *allocator, int threads, heed_error *err)
+{
+    heed_allocator a = heed__allocator_or_default(allocator);
+    heed_translator *tr = heed__allocate_zeroed(&a, 1, sizeof *tr);
+    if (!tr) {
+        heed__fail(err, HEED_MEMORY, "out of memory for a translator");
+        return NULL;
+    }
+    tr->allocator = a;
+    tr->threads = threads;
+    tr->lines = heed_arena_new(&a, err);
+    tr->batch = tr->lines ? heed_arena_new(&a, err) : NULL;
+    if (tr->batch)
+        return tr;
+    heed_translator_free(tr);
+    return NULL;
+}
+
+/* where: "" or "'folder': ". */
+static heed_status check_vocabularies(const heed_vocab *source, const heed_vocab *target,
+                                      const heed_model_config *config, const char *where,
+                                      heed_error *err)
+{
+    const heed_vocab *const v[] = {source, target};
+    const int64_t expected[] = {config->source_vocabulary, config->target_vocabulary};
+    for (int i = 0; i < 2; i++)
+        if (heed_vocab_size(v[i]) != expected[i])
+            return heed__fail(
+                err, HEED_FORMAT,
+                "%sthe %s vocabulary has %lld pieces, expected %lld as in the model's "
+                "configuration: it belongs to another model",
+                where, i ? "target" : "source", (long long)heed_vocab_size(v[i]),
+                (long long)expected[i]);
+    return HEED_OK;
+}
+
+/* The model of a directory and its vocabularies, which become tr's. */
+static heed_status read_folder(heed_translator *tr, const char *folder, heed_error *err)
+{
+    heed_model_config config;
+    heed_text_config text;
+    heed__path weights, where;
+    heed_status status = heed_model_read_config(folder, tr->lines, &config, &text, err);
+    if (!status)
+        status = heed__path_in(&weights, folder, "model.safetensors", err);
+    if (!status)
+        status = heed_vocabs_open(folder, text.bpe_joiner, &tr->allocator, &tr->own_source,
+                                  &tr->own_target, err);
+    if (status)
+        return status;
+    snprintf(where.text, sizeof where.text, "'%.255s': ", folder);
+    status = check_vocabularies(tr->own_source, tr->own_target, &config, where.text, err);
+    if (status)
+        return status;
+    heed_error own = {0};
+    tr->own_model = heed_model_new(&config, 0, &tr->allocator, &own);
+    if (!tr->own_model)
+        return heed__fail(err, own.status, "%s%s", where.text, own.text);
+    return heed_params_load(heed_model_params(tr->own_model), weights.text, err);
+}
+
+static heed_translator *complete(heed_translator *tr, heed_error *err)
+{
+    tr->decoder = heed_decoder_new(tr->model, tr->threads, &tr->allocator, err);
+    if (tr->decoder)
+        return tr;
+    heed_translator_free(tr);
+    return NULL;
+}
+
+heed_translator *heed_translator_open(const char *folder, int threads,
+                                      const heed_allocator *allocator, heed_error *err)
+{
+    heed_translator *tr = begin(allocator, threads, err);
+    if (!tr)
+        return NULL;
+    if (read_folder(tr, folder, err)) {
+        heed_translator_free(tr);
+        return NULL;
+    }
+    tr->model = tr->own_model;
+    tr->source = tr->own_source;
+    tr->target = tr->own_target;
+    return complete(tr, err);
+}
+
+heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *source,
+                                     const heed_vocab *target, int threads,
+                                     const heed_allocator *allocator, heed_error *err)
+{
+    if (check_vocabularies(source, target, heed_model_configuration(m), "", err))
+        return NULL;
+    heed_translator *tr = begin(allocator, threads, err);
+    if (!tr)
+        return NULL;
+    tr->model = m;
+    tr->source = source;
+    tr->target = target;
+    return complete(tr, err);
+}
+
+void heed_translator_free(heed_translator *tr)
+{
+    if (!tr)
+        return;
+    heed_allocator a = tr->allocator;
+    heed_decoder_free(tr->decoder);
+    heed_tape_free(tr->tape);
+    heed_model_free(tr->own_model);
+    heed_vocabs_free(tr->own_source, tr->own_target);
+    heed_arena_free(tr->batch);
+    heed_arena_free(tr->lines);
+    heed__release(&a, tr, 1, sizeof *tr);
+}
+
+const heed_model *heed_translator_model(const heed_translator *tr)
+{
+    return tr->model;
+}
+
+const heed_vocab *heed_translator_source(const heed_translator *tr)
+{
+    return tr->source;
+}
+
+const heed_vocab *heed_translator_target(const heed_translator *tr)
+{
+    return tr->target;
+}

@@ -1,0 +1,407 @@
+/* checkpoint.c: saves.  training/step-N/ holds the weights, the optimiser's moments, the moving
+ * average if there is one, and state.json with the checksums of the others.
+ *
+ * A save is written as training/step-N.tmp, every file and the directory synced, then renamed: it
+ * is whole or has another name.  Only then are older ones removed.  Loading believes nothing that
+ * does not match its checksum.  Saves of the schedule decide what the run becomes (averages, where
+ * a rollback goes to); a save made by the clock or a signal only spares work, so that a run that
+ * was interrupted ends with the same bits as one that was not. */
+#include "train/trainer.h"
+#include <heed/io.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef HEED_DOUBLE
+#define OWN_DTYPE HEED_F64
+#else
+#define OWN_DTYPE HEED_F32
+#endif
+
+static const char weights_name[] = "model.safetensors";
+static const char moments_name[] = "moments.safetensors";
+static const char average_name[] = "average.safetensors";
+
+void heed__save_point(const heed_trainer *t, const char *where)
+{
+    if (t->hooks.save_point)
+        t->hooks.save_point(t->hooks.context, where);
+}
+
+/* ---- writing ---- */
+
+static heed_status save_moments(const heed_trainer *t, const char *path, heed_error *err)
+{
+    heed_error own = {0};
+    heed_safetensors_writer *w = heed_safetensors_writer_new(&t->allocator, &own);
+    int64_t size = heed_params_size(t->params);
+    for (int i = 0; w && !own.status && i < heed_optimizer_moments(t->optimizer); i++) {
+        heed_stored s = {.name = heed_optimizer_moment_name(t->optimizer, i),
+                         .dtype = OWN_DTYPE,
+                         .rank = 1,
+                         .dim = {size},
+                         .data = heed_optimizer_moment(t->optimizer, i),
+                         .bytes = (size_t)size * sizeof(heed_real)};
+        heed_safetensors_writer_add(w, &s, &own);
+    }
+    if (!own.status)
+        heed_safetensors_writer_write(w, path, &own);
+    heed_safetensors_writer_free(w);
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+}
+
+/* One file of a save by its name. */
+static heed_status write_file(heed_trainer *t, const char *name, const char *path, heed_error *err)
+{
+    heed_status status;
+    if (name == moments_name)
+        return save_moments(t, path, err);
+    if (name == average_name)
+        heed_ema_swap(t->ema);
+    status = heed_params_save(t->params, path, err);
+    if (name == average_name)
+        heed_ema_swap(t->ema);
+    return status;
+}
+
+static heed_status write_files(heed_trainer *t, const char *folder, heed_error *err)
+{
+    const char *const names[HEED_SAVE_FILES] = {weights_name, moments_name, average_name};
+    heed__save_file files[HEED_SAVE_FILES] = {0};
+    int count = t->ema ? 3 : 2;
+    heed__pathname path;
+    heed_status status = HEED_OK;
+    for (int i = 0; !status && i < count; i++) {
+        snprintf(files[i].name, sizeof files[i].name, "%s", names[i]);
+        if (!(status = heed__pathname_format(path, err, "%s/%s", folder, names[i])) &&
+            !(status = write_file(t, names[i], path, err)))
+            status = heed__file_checksum(path, &files[i].sum, err);
+        heed__save_point(t, names[i]);
+    }
+    if (!status)
+        status = heed__pathname_format(path, err, "%s/state.json", folder);
+    if (!status)
+        status = heed__state_write(path, &t->state, heed_optimizer_updates(t->optimizer),
+                                   t->ema ? heed_ema_updates(t->ema) : 0, files, count, err);
+    heed__save_point(t, "state.json");
+    return status;
+}
+
+/* `latest` tells people (and scripts) which save is the newest; resume looks for itself. */
+static heed_status point_latest(const heed_trainer *t, heed_error *err)
+{
+    heed__pathname temporary, path;
+    char name[32];
+    snprintf(name, sizeof name, "step-%lld", (long long)t->state.update);
+    heed_status status = heed__pathname_format(temporary, err, "%s/training/latest.tmp", t->place);
+    if (!status)
+        status = heed__pathname_format(path, err, "%s/training/latest", t->place);
+    if (status)
+        return status;
+    unlink(temporary);
+    if (symlink(name, temporary) != 0)
+        return heed__fail(err, HEED_IO, "cannot write '%.400s': %s", temporary, strerror(errno));
+    heed__save_point(t, "linked");
+    return heed__folder_rename(temporary, path, err);
+}
+
+/* ---- removing what is no longer needed ---- */
+
+struct pruning {
+    const heed_trainer *t;
+    int64_t above; /* remove only saves newer than this; INT64_MIN: those that nothing needs */
+    heed_status status;
+    heed_error *err;
+};
+
+static bool is_needed(const heed_trainer *t, int64_t update)
+{
+    bool needed = update == t->state.update;
+    for (int i = 0; i < t->state.n_saves; i++)
+        needed = needed || t->state.saves[i] == update;
+    return needed;
+}
+
+/* A save whose weights the average will want leaves them behind. */
+static void prune_save(void *context, int64_t update)
+{
+    struct pruning *p = context;
+    const heed_trainer *t = p->t;
+    heed__pathname folder, weights, kept;
+    bool older = p->above == INT64_MIN;
+    if (p->status || (older ? is_needed(t, update) : update <= p->above))
+        return;
+    p->status =
+        heed__pathname_format(folder, p->err, "%s/training/step-%lld", t->place, (long long)update);
+    if (!p->status && older && heed__candidates_hold(&t->state, update)) {
+        p->status = heed__pathname_format(weights, p->err, "%s/%s", folder,
+                                          t->ema ? average_name : weights_name);
+        if (!p->status)
+            p->status =
+                heed__pathname_format(kept, p->err, "%s/training/weights/step-%lld.safetensors",
+                                      t->place, (long long)update);
+        if (!p->status && heed__folder_exists(weights))
+            p->status = heed__folder_rename(weights, kept, p->err);
+        heed__save_point(t, "kept");
+    }
+    if (!p->status)
+        p->status = heed__folder_remove(folder, p->err);
+}
+
+static void prune_weights(void *context, int64_t update)
+{
+    struct pruning *p = context;
+    heed__pathname path;
+    if (p->status || heed__candidates_hold(&p->t->state, update))
+        return;
+    p->status = heed__pathname_format(path, p->err, "%s/training/weights/step-%lld.safetensors",
+                                      p->t->place, (long long)update);
+    if (!p->status && unlink(path) != 0 && errno != ENOENT)
+        p->status =
+            heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
+}
+
+static void prune_unfinished(void *context, int64_t update)
+{
+    struct pruning *p = context;
+    heed__pathname path;
+    if (!p->status)
+        p->status = heed__pathname_format(path, p->err, "%s/training/step-%lld.tmp", p->t->place,
+                                          (long long)update);
+    if (!p->status)
+        p->status = heed__folder_remove(path, p->err);
+}
+
+static heed_status prune(const heed_trainer *t, heed_error *err)
+{
+    struct pruning p = {t, INT64_MIN, HEED_OK, err};
+    heed__pathname training, weights;
+    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
+    if (!status)
+        status = heed__pathname_format(weights, err, "%s/weights", training);
+    if (!status)
+        status = heed__folder_numbered(training, "step-", "", prune_save, &p, err);
+    if (!status && !(status = p.status))
+        status = heed__folder_numbered(weights, "step-", ".safetensors", prune_weights, &p, err);
+    return status ? status : p.status;
+}
+
+/* ---- saving ---- */
+
+static void remember_save(heed_trainer *t)
+{
+    heed__train_state *s = &t->state;
+    int64_t keep = t->recipe.train.keep;
+    if (s->n_saves && s->saves[s->n_saves - 1] == s->update)
+        return;
+    while (s->n_saves >= keep) {
+        memmove(s->saves, s->saves + 1, sizeof *s->saves * (size_t)(s->n_saves - 1));
+        s->n_saves--;
+    }
+    s->saves[s->n_saves++] = s->update;
+}
+
+heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *err)
+{
+    heed__pathname temporary, folder, training;
+    if (t->saved_update == t->state.update)
+        return HEED_OK;
+    if (scheduled)
+        remember_save(t);
+    t->state.log_bytes = heed__log_bytes(t->log);
+    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
+    if (!status)
+        status = heed__pathname_format(folder, err, "%s/step-%lld", training,
+                                       (long long)t->state.update);
+    if (!status)
+        status = heed__pathname_format(temporary, err, "%s.tmp", folder);
+    struct pruning p = {t, 0, HEED_OK, err};
+    if (!status)
+        status = heed__folder_numbered(training, "step-", ".tmp", prune_unfinished, &p, err);
+    if (!status && !(status = p.status))
+        status = heed__folder_make(temporary, err);
+    if (status)
+        return status;
+    heed__save_point(t, "begun");
+    if (!(status = write_files(t, temporary, err)))
+        status = heed__folder_sync(temporary, err);
+    heed__save_point(t, "synced");
+    /* What has this name is damaged, or it would have been loaded. */
+    if (!status && !(status = heed__folder_remove(folder, err)))
+        status = heed__folder_rename(temporary, folder, err);
+    if (status) {
+        heed__folder_remove(temporary, NULL);
+        return status;
+    }
+    t->saved_update = t->state.update;
+    heed__save_point(t, "renamed");
+    if ((status = point_latest(t, err)))
+        return status;
+    heed__save_point(t, "latest");
+    status = prune(t, err);
+    heed__save_point(t, "pruned");
+    return status;
+}
+
+/* ---- loading ---- */
+
+static heed_status load_moments(heed_trainer *t, const char *path, heed_error *err)
+{
+    heed_error own = {0};
+    heed_safetensors *f = heed_safetensors_open(path, &t->allocator, &own);
+    int64_t size = heed_params_size(t->params);
+    for (int i = 0; f && !own.status && i < heed_optimizer_moments(t->optimizer); i++) {
+        const char *name = heed_optimizer_moment_name(t->optimizer, i);
+        const heed_stored *s = heed_safetensors_find(f, name);
+        if (!s || s->rank != 1 || s->dim[0] != size)
+            heed__fail(&own, HEED_FORMAT, "cannot load '%.300s': '%s' is missing or misshapen",
+                       path, name);
+        else
+            heed_stored_read(s, heed_optimizer_moment(t->optimizer, i), 0, size, &own);
+    }
+    heed_safetensors_close(f);
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+}
+
+static heed_status verify(const char *folder, const heed__save_file *files, int count,
+                          heed_error *err)
+{
+    for (int i = 0; i < count; i++) {
+        heed__pathname path;
+        heed__checksum sum;
+        heed_status status = heed__pathname_format(path, err, "%s/%s", folder, files[i].name);
+        if (!status)
+            status = heed__file_checksum(path, &sum, err);
+        if (status)
+            return status;
+        if (sum.bytes != files[i].sum.bytes)
+            return heed__fail(err, HEED_FORMAT, "'%.300s' has %lld bytes, expected %lld", path,
+                              (long long)sum.bytes, (long long)files[i].sum.bytes);
+        if (sum.crc != files[i].sum.crc)
+            return heed__fail(err, HEED_FORMAT, "'%.300s' is damaged: checksum %08x, expected %08x",
+                              path, (unsigned)sum.crc, (unsigned)files[i].sum.crc);
+    }
+    return HEED_OK;
+}
+
+static heed_status load_file(heed_trainer *t, const char *folder, const char *name, heed_error *err)
+{
+    heed__pathname path;
+    heed_status status = heed__pathname_format(path, err, "%s/%s", folder, name);
+    if (!status)
+        status = name == moments_name ? load_moments(t, path, err)
+                                      : heed_params_load(t->params, path, err);
+    if (!status && name == average_name)
+        memcpy(heed_ema_values(t->ema), heed_params_values(t->params),
+               (size_t)heed_params_size(t->params) * sizeof(heed_real));
+    return status;
+}
+
+static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
+{
+    heed__pathname folder, path;
+    heed__save_file files[HEED_SAVE_FILES] = {0};
+    heed__train_state state;
+    int64_t optimizer = 0, ema = 0;
+    int count = 0;
+    heed_status status =
+        heed__pathname_format(folder, err, "%s/training/step-%lld", t->place, (long long)update);
+    if (!status)
+        status = heed__pathname_format(path, err, "%s/state.json", folder);
+    if (!status)
+        status = heed__state_read(path, &state, &optimizer, &ema, files, &count, err);
+    if (!status && (state.update != update || count != (t->ema ? 3 : 2)))
+        status = heed__fail(err, HEED_FORMAT, "'%.300s' does not belong to this save", path);
+    if (!status)
+        status = verify(folder, files, count, err);
+    if (!status && t->ema)
+        status = load_file(t, folder, average_name, err);
+    if (!status)
+        status = load_file(t, folder, weights_name, err);
+    if (!status)
+        status = load_file(t, folder, moments_name, err);
+    if (!status)
+        status = heed_batches_seek(t->batches, state.position, err);
+    if (status)
+        return status;
+    heed_optimizer_set_updates(t->optimizer, optimizer);
+    if (t->ema)
+        heed_ema_set_updates(t->ema, ema);
+    heed_params_zero_grads(t->params);
+    t->state = state;
+    t->saved_update = update;
+    return HEED_OK;
+}
+
+struct newest {
+    int64_t below, update;
+};
+
+static void take_newest(void *context, int64_t update)
+{
+    struct newest *n = context;
+    if (update < n->below && update > n->update)
+        n->update = update;
+}
+
+heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err)
+{
+    struct newest n = {INT64_MAX, -1};
+    heed__pathname training;
+    heed_error first = {0};
+    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
+    while (!status) {
+        heed_error own = {0};
+        n.update = -1;
+        status = heed__folder_numbered(training, "step-", "", take_newest, &n, err);
+        if (status || n.update < 0)
+            break;
+        if (load(t, n.update, &own) == HEED_OK)
+            return HEED_OK;
+        heed__trainer_say(t, HEED_LOG_WARNING, "save %lld is not whole (%s); trying the one before",
+                          (long long)n.update, own.text);
+        if (!first.status)
+            first = own;
+        n.below = n.update;
+    }
+    if (status)
+        return status;
+    return first.status ? heed__fail(err, first.status, "no whole save in '%.200s': %.250s",
+                                     training, first.text)
+                        : heed__fail(err, HEED_IO, "there is no save in '%.400s'", training);
+}
+
+heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err)
+{
+    heed__pathname training;
+    if (!t->state.n_saves)
+        return heed__fail(err, HEED_STATE, "there is no save to go back to");
+    int64_t rollbacks = t->state.rollbacks, log_bytes = t->state.log_bytes;
+    double seconds = t->state.seconds;
+    struct pruning p = {t, t->state.saves[t->state.n_saves - 1], HEED_OK, err};
+    heed_status status = load(t, p.above, err);
+    if (!status)
+        status = heed__pathname_format(training, err, "%s/training", t->place);
+    if (!status)
+        status = heed__folder_numbered(training, "step-", "", prune_save, &p, err);
+    if (!status && !(status = p.status))
+        status = point_latest(t, err);
+    t->state.rollbacks = rollbacks + 1;
+    t->state.seconds = seconds;
+    t->state.log_bytes = log_bytes;
+    return status;
+}
+
+heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
+                                     heed_error *err)
+{
+    heed_status status =
+        heed__pathname_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
+                              t->ema ? average_name : weights_name);
+    if (status || heed__folder_exists(path))
+        return status;
+    return heed__pathname_format(path, err, "%s/training/weights/step-%lld.safetensors", t->place,
+                                 (long long)update);
+}

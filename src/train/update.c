@@ -1,0 +1,100 @@
+/* update.c: one update: micro-batches, gradients, clipping, the step; and what went wrong if the
+ * numbers stop being numbers. */
+#include "train/trainer.h"
+
+#include <math.h>
+
+/* The first tensor with an entry that is not finite, among weights or gradients; NULL if none. */
+static const char *first_bad(const heed_params *p, bool gradients)
+{
+    for (int i = 0; i < heed_params_count(p); i++) {
+        heed_param_info e = heed_params_entry(p, i);
+        const heed_real *x = gradients ? heed_tensor_grad(e.tensor) : heed_tensor_data(e.tensor);
+        for (int64_t k = 0; x && k < heed_tensor_count(e.tensor); k++)
+            if (!isfinite(x[k]))
+                return e.name;
+    }
+    return NULL;
+}
+
+static heed_status diverged(const heed_trainer *t, const heed__update *u, heed_error *err)
+{
+    const char *weight = first_bad(t->params, false);
+    const char *gradient = weight ? NULL : first_bad(t->params, true);
+    double loss = u->nll / (double)u->target_tokens;
+    if (weight || gradient)
+        return heed__fail(err, HEED_NUMERIC,
+                          "update %lld: the %s of '%.200s' %s not finite (loss %.4g a token, "
+                          "learning rate %.4g)",
+                          (long long)t->state.update + 1, weight ? "weights" : "gradient",
+                          weight ? weight : gradient, weight ? "are" : "is", loss, u->rate);
+    return heed__fail(err, HEED_NUMERIC,
+                      "update %lld: the loss is %.4g a token, gradient norm %.4g, learning rate "
+                      "%.4g",
+                      (long long)t->state.update + 1, loss, u->norm, u->rate);
+}
+
+static void count_tokens(const heed_trainer *t, heed__update *u)
+{
+    for (int64_t i = 0; i < t->recipe.train.accumulate; i++) {
+        const heed_batch *b = &t->micro[i];
+        u->pairs += b->pairs;
+        u->source_tokens += b->pairs ? b->source->rows : 0;
+        u->target_tokens += b->pairs ? b->target->rows : 0;
+        for (int64_t k = 0; k < b->pairs; k++)
+            u->target_bytes += (int64_t)heed_corpus_pair(t->corpus, b->pair[k]).target_length;
+        if (i == 0)
+            u->epoch = b->epoch;
+    }
+}
+
+static heed_status gradients(heed_trainer *t, heed__update *u, heed_error *err)
+{
+    double weight = 1.0 / (double)u->target_tokens;
+    for (int64_t i = 0; i < t->recipe.train.accumulate; i++) {
+        double nll = 0;
+        if (!t->micro[i].pairs)
+            continue;
+        heed_tape_reset(t->tape);
+        heed_tape_step(t->tape, (uint64_t)t->state.update + 1, (uint32_t)i, 0);
+        heed_tensor *loss = heed_model_loss(t->model, t->tape, &t->micro[i], weight, &nll);
+        if (heed_backward(t->tape, loss))
+            return heed__fail(err, heed_tape_error(t->tape)->status, "%s",
+                              heed_tape_error(t->tape)->text);
+        u->nll += nll;
+    }
+    return HEED_OK;
+}
+
+heed_status heed__trainer_update(heed_trainer *t, heed__update *u, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    int threads = heed_tape_threads(t->tape);
+    *u = (heed__update){0};
+    heed_status status = heed_batches_next(t->batches, t->micro, (int)o->accumulate, err);
+    if (status)
+        return status;
+    count_tokens(t, u);
+    if (!u->pairs)
+        return heed__fail(err, HEED_STATE, "the training data ended before its time");
+    u->rate = heed_schedule_rate(&t->schedule, t->state.update + 1) *
+              pow(HEED_ROLLBACK_RATE, (double)t->state.rollbacks);
+    if ((status = gradients(t, u, err)))
+        return status;
+    if (t->hooks.gradients)
+        t->hooks.gradients(t->hooks.context, t->params, t->state.update + 1);
+    u->norm = o->clip > 0 ? heed_clip_norm(t->params, o->clip, threads)
+                          : heed_grad_norm(t->params, threads);
+    double loss = u->nll / (double)u->target_tokens;
+    if (!isfinite(u->norm) || !(loss <= HEED_EXPLODED)) {
+        status = diverged(t, u, err);
+        heed_params_zero_grads(t->params);
+        return status;
+    }
+    heed_optimizer_step(t->optimizer, u->rate, threads);
+    if (t->ema)
+        heed_ema_update(t->ema, threads);
+    t->state.update++;
+    t->state.position = heed_batches_tell(t->batches);
+    return HEED_OK;
+}
