@@ -352,6 +352,8 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(heed_decoder_step(d, (const int32_t[]){1, VOCABULARY}, &log_p, &err),
                      HEED_ARGUMENT);
     assert_non_null(strstr(err.text, "embedding: "));
+    start(d, p, 0, 0, &rows);
+    assert_int_equal(heed_decoder_step(d, bos, &log_p, NULL), HEED_STATE);
     start(d, p, 0, 2, &rows);
     assert_int_equal(heed_decoder_reorder(d, NULL, 0, NULL), HEED_OK); /* all finished */
     err = (heed_error){0};
@@ -379,7 +381,8 @@ static heed_status translate(heed_decoder *d, const heed_batch *b, heed_error *e
     return status;
 }
 
-/* Catches: an unchecked allocation in any call, a leak, a decoder that a failure leaves unusable. */
+/* Catches: an unchecked allocation in any call, a leak, a decoder that a failure leaves unusable.
+ */
 static void memory_fails_at_every_allocation(void **state)
 {
     (void)state;
