@@ -11,14 +11,14 @@ struct bytes {
     size_t size;
 };
 
-static void put_varint(struct bytes *b, uint64_t value)
+static inline void put_varint(struct bytes *b, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
         b->at[b->size++] = (unsigned char)(value | 0x80);
     b->at[b->size++] = (unsigned char)value;
 }
 
-static void put_bytes(struct bytes *b, int field, const void *bytes, size_t size)
+static inline void put_bytes(struct bytes *b, int field, const void *bytes, size_t size)
 {
     put_varint(b, (uint64_t)field << 3 | 2);
     put_varint(b, size);
@@ -26,7 +26,7 @@ static void put_bytes(struct bytes *b, int field, const void *bytes, size_t size
     b->size += size;
 }
 
-static void put_number(struct bytes *b, int field, uint64_t value)
+static inline void put_number(struct bytes *b, int field, uint64_t value)
 {
     put_varint(b, (uint64_t)field << 3);
     put_varint(b, value);
@@ -35,7 +35,7 @@ static void put_number(struct bytes *b, int field, uint64_t value)
 /* Types as in sentencepiece_model.proto. */
 enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER = 4, UNUSED = 5, BYTE = 6 };
 
-static void put_piece(struct bytes *b, const char *text, float score, int type)
+static inline void put_piece(struct bytes *b, const char *text, float score, int type)
 {
     static struct bytes piece;
     piece.size = 0;
@@ -47,7 +47,7 @@ static void put_piece(struct bytes *b, const char *text, float score, int type)
     put_bytes(b, 1, piece.at, piece.size);
 }
 
-static void put_specials(struct bytes *b)
+static inline void put_specials(struct bytes *b)
 {
     b->size = 0;
     put_piece(b, "<unk>", 0, UNKNOWN);
@@ -61,7 +61,7 @@ static void put_specials(struct bytes *b)
 }
 
 /* model_type 1 unigram, 2 BPE; a map of characters if there is one. */
-static void put_specs(struct bytes *b, int model_type, const void *map, size_t map_size)
+static inline void put_specs(struct bytes *b, int model_type, const void *map, size_t map_size)
 {
     static struct bytes spec;
     spec.size = 0;
