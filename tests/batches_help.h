@@ -54,7 +54,7 @@ static heed_vocab *learn(const heed_corpus *c, heed_vocab_kind kind, int64_t siz
     heed_error err = {0};
     heed_corpus_lines *lines = heed_corpus_lines_new(c, HEED_BOTH, NULL, &err);
     heed_line_source source = heed_corpus_lines_source(lines);
-    heed_vocab_options o = {.kind = kind, .size = size, .min_count = 1, .threads = 1};
+    heed_vocab_options o = {.kind = kind, .size = size, .min_count = 1};
     heed_vocab_train(&o, &source, in_folder("vocab"), NULL, &err);
     assert_string_equal(err.text, "");
     heed_corpus_lines_free(lines);
