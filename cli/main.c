@@ -1,5 +1,5 @@
-/* main.c: the program `heed`: a table of commands.  Exit 0 done, 1 failed, 2 wrong usage.  What
- * could not be written to stdout counts as failed. */
+/* main.c: the program `heed`: a table of commands.  Exit 0 done, 1 failed, 2 wrong usage, 130
+ * interrupted.  What could not be written to stdout counts as failed. */
 #include "command.h"
 
 #include <errno.h>
@@ -9,9 +9,13 @@
 #include <string.h>
 
 const command commands[] = {
-    {"list", &list_options, list_run},    {"selftest", &selftest_options, selftest_run},
-    {"bench", &bench_options, bench_run}, {"version", &version_options, version_run},
-    {"help", &help_options, help_run},    {NULL, NULL, NULL},
+    {"train", &train_options, train_run},
+    {"list", &list_options, list_run},
+    {"selftest", &selftest_options, selftest_run},
+    {"bench", &bench_options, bench_run},
+    {"version", &version_options, version_run},
+    {"help", &help_options, help_run},
+    {NULL, NULL, NULL},
 };
 
 const command *command_find(const char *name)
