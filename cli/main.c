@@ -9,9 +9,14 @@
 #include <string.h>
 
 const command commands[] = {
-    {"list", &list_options, list_run},    {"selftest", &selftest_options, selftest_run},
-    {"bench", &bench_options, bench_run}, {"version", &version_options, version_run},
-    {"help", &help_options, help_run},    {NULL, NULL, NULL},
+    {"translate", &translate_options, translate_run},
+    {"score", &score_options, score_run},
+    {"list", &list_options, list_run},
+    {"selftest", &selftest_options, selftest_run},
+    {"bench", &bench_options, bench_run},
+    {"version", &version_options, version_run},
+    {"help", &help_options, help_run},
+    {NULL, NULL, NULL},
 };
 
 const command *command_find(const char *name)
