@@ -7,7 +7,7 @@
 
 #include <heed/options.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 typedef struct command {
     const char *name;
@@ -17,12 +17,13 @@ typedef struct command {
 } command;
 
 extern const heed_option_set help_options, version_options, list_options, selftest_options,
-    bench_options, translate_options, score_options;
+    bench_options, train_options, translate_options, score_options;
 int help_run(int argc, const char *const *argv);
 int version_run(int argc, const char *const *argv);
 int list_run(int argc, const char *const *argv);
 int selftest_run(int argc, const char *const *argv);
 int bench_run(int argc, const char *const *argv);
+int train_run(int argc, const char *const *argv);
 int translate_run(int argc, const char *const *argv);
 int score_run(int argc, const char *const *argv);
 

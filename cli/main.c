@@ -1,5 +1,5 @@
-/* main.c: the program `heed`: a table of commands.  Exit 0 done, 1 failed, 2 wrong usage.  What
- * could not be written to stdout counts as failed. */
+/* main.c: the program `heed`: a table of commands.  Exit 0 done, 1 failed, 2 wrong usage, 130
+ * interrupted.  What could not be written to stdout counts as failed. */
 #include "command.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 const command commands[] = {
+    {"train", &train_options, train_run},
     {"translate", &translate_options, translate_run},
     {"score", &score_options, score_run},
     {"list", &list_options, list_run},

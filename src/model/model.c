@@ -39,6 +39,12 @@ static heed_status check_common(const heed_model_config *c, heed_error *err)
     return HEED_OK;
 }
 
+heed_status heed__model_check(const heed_model_config *config, heed_error *err)
+{
+    heed_status status = check_common(config, err);
+    return status ? status : classes[config->arch]->check(config, err);
+}
+
 static heed_status build(heed_model *m, uint64_t seed, heed_error *err)
 {
     m->params = heed_params_new(&m->allocator, err);
@@ -54,7 +60,7 @@ static heed_status build(heed_model *m, uint64_t seed, heed_error *err)
 heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
                            const heed_allocator *allocator, heed_error *err)
 {
-    if (check_common(config, err) || classes[config->arch]->check(config, err))
+    if (heed__model_check(config, err))
         return NULL;
     heed_allocator a = heed__allocator_or_default(allocator);
     heed_model *m = heed__allocate_zeroed(&a, 1, sizeof *m);

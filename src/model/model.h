@@ -41,6 +41,9 @@ typedef struct heed__model_class {
 
 extern const heed__model_class heed__transformer_class;
 
+/* What heed_model_new would refuse. */
+heed_status heed__model_check(const heed_model_config *config, heed_error *err);
+
 /* Whether the batch has what is asked for and no sentence is too long; if not, the tape fails. */
 bool heed__model_takes(const heed_model *m, heed_tape *t, const heed_batch *batch, bool targets);
 

@@ -13,6 +13,8 @@
 
 /* Skipped lines of each kind that the log names one by one. */
 #define NAMED 10
+/* Which random numbers decide what is held out. */
+#define HOLD_OUT_STREAM 0x686f6c64
 
 /* Lengths fit: a line has at most HEED_LINE_LIMIT bytes. */
 struct entry {
@@ -240,6 +242,58 @@ void heed_corpus_free(heed_corpus *c)
     heed__release(&a, c->file, (size_t)c->files, sizeof *c->file);
     heed__release(&a, c->index, (size_t)c->room, sizeof *c->index);
     heed__release(&a, c, 1, sizeof *c);
+}
+
+/* One pair of each of `pairs` equal stretches of the corpus, drawn from the seed: spread over all
+ * files whatever their order. */
+static void part(heed_corpus *c, heed_corpus *held, uint64_t seed)
+{
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = seed, .node = HOLD_OUT_STREAM});
+    int64_t total = c->report.pairs, n = held->room, kept = 0;
+    int64_t begin = 0, drawn = -1;
+    for (int64_t i = 0, k = 0; i < total; i++) {
+        if (i == begin) {
+            int64_t end = (int64_t)((double)(k + 1) * (double)total / (double)n);
+            drawn = begin + heed_rng_below(&rng, (uint64_t)k, end - begin);
+            begin = end;
+            k++;
+        }
+        heed_corpus *to = i == drawn ? held : c;
+        struct entry e = c->index[i];
+        to->index[i == drawn ? to->report.pairs++ : kept++] = e;
+        if (i == drawn) {
+            held->report.source_bytes += e.source_length;
+            held->report.target_bytes += e.target_length;
+        }
+    }
+    held->report.lines = held->report.pairs;
+    c->report.pairs = kept;
+    c->report.source_bytes -= held->report.source_bytes;
+    c->report.target_bytes -= held->report.target_bytes;
+}
+
+heed_corpus *heed_corpus_hold_out(heed_corpus *c, int64_t pairs, uint64_t seed,
+                                  const heed_allocator *allocator, heed_error *err)
+{
+    heed_allocator a = heed__allocator_or_default(allocator);
+    if (pairs < 1 || pairs >= c->report.pairs) {
+        heed__fail(err, HEED_ARGUMENT, "cannot hold out %lld of %lld pairs", (long long)pairs,
+                   (long long)c->report.pairs);
+        return NULL;
+    }
+    heed_corpus *held = heed__allocate_zeroed(&a, 1, sizeof *held);
+    struct entry *index = heed__allocate(&a, (size_t)pairs, sizeof *index);
+    if (!held || !index) {
+        heed__fail(err, HEED_MEMORY, "out of memory for an index of %lld lines", (long long)pairs);
+        heed__release(&a, index, (size_t)pairs, sizeof *index);
+        heed__release(&a, held, 1, sizeof *held);
+        return NULL;
+    }
+    held->allocator = a;
+    held->index = index;
+    held->room = pairs;
+    part(c, held, seed);
+    return held;
 }
 
 heed_corpus_report heed_corpus_describe(const heed_corpus *c)

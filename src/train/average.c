@@ -77,7 +77,7 @@ heed_status heed__candidates_average(heed_trainer *t, int *count, heed_error *er
         return heed__fail(err, HEED_MEMORY, "out of memory for the average of %lld parameters",
                           (long long)size);
     for (int i = 0; !status && i < s->n_candidates; i++) {
-        heed__path path;
+        heed__pathname path;
         heed_error own = {0};
         status = heed__checkpoint_weights(t, s->candidates[i].update, path, err);
         if (!status && heed_params_load(t->params, path, &own)) {

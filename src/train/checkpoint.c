@@ -71,17 +71,17 @@ static heed_status write_files(heed_trainer *t, const char *folder, heed_error *
     const char *const names[HEED_SAVE_FILES] = {weights_name, moments_name, average_name};
     heed__save_file files[HEED_SAVE_FILES] = {0};
     int count = t->ema ? 3 : 2;
-    heed__path path;
+    heed__pathname path;
     heed_status status = HEED_OK;
     for (int i = 0; !status && i < count; i++) {
         snprintf(files[i].name, sizeof files[i].name, "%s", names[i]);
-        if (!(status = heed__path_format(path, err, "%s/%s", folder, names[i])) &&
+        if (!(status = heed__pathname_format(path, err, "%s/%s", folder, names[i])) &&
             !(status = write_file(t, names[i], path, err)))
             status = heed__file_checksum(path, &files[i].sum, err);
         heed__save_point(t, names[i]);
     }
     if (!status)
-        status = heed__path_format(path, err, "%s/state.json", folder);
+        status = heed__pathname_format(path, err, "%s/state.json", folder);
     if (!status)
         status = heed__state_write(path, &t->state, heed_optimizer_updates(t->optimizer),
                                    t->ema ? heed_ema_updates(t->ema) : 0, files, count, err);
@@ -92,12 +92,12 @@ static heed_status write_files(heed_trainer *t, const char *folder, heed_error *
 /* `latest` tells people (and scripts) which save is the newest; resume looks for itself. */
 static heed_status point_latest(const heed_trainer *t, heed_error *err)
 {
-    heed__path temporary, path;
+    heed__pathname temporary, path;
     char name[32];
     snprintf(name, sizeof name, "step-%lld", (long long)t->state.update);
-    heed_status status = heed__path_format(temporary, err, "%s/training/latest.tmp", t->place);
+    heed_status status = heed__pathname_format(temporary, err, "%s/training/latest.tmp", t->place);
     if (!status)
-        status = heed__path_format(path, err, "%s/training/latest", t->place);
+        status = heed__pathname_format(path, err, "%s/training/latest", t->place);
     if (status)
         return status;
     unlink(temporary);
@@ -129,18 +129,19 @@ static void prune_save(void *context, int64_t update)
 {
     struct pruning *p = context;
     const heed_trainer *t = p->t;
-    heed__path folder, weights, kept;
+    heed__pathname folder, weights, kept;
     bool older = p->above == INT64_MIN;
     if (p->status || (older ? is_needed(t, update) : update <= p->above))
         return;
-    p->status = heed__path_format(folder, p->err, "%s/training/step-%lld", t->place,
-                                  (long long)update);
+    p->status =
+        heed__pathname_format(folder, p->err, "%s/training/step-%lld", t->place, (long long)update);
     if (!p->status && older && heed__candidates_hold(&t->state, update)) {
-        p->status = heed__path_format(weights, p->err, "%s/%s", folder,
-                                      t->ema ? average_name : weights_name);
+        p->status = heed__pathname_format(weights, p->err, "%s/%s", folder,
+                                          t->ema ? average_name : weights_name);
         if (!p->status)
-            p->status = heed__path_format(kept, p->err, "%s/training/weights/step-%lld.safetensors",
-                                          t->place, (long long)update);
+            p->status =
+                heed__pathname_format(kept, p->err, "%s/training/weights/step-%lld.safetensors",
+                                      t->place, (long long)update);
         if (!p->status && heed__folder_exists(weights))
             p->status = heed__folder_rename(weights, kept, p->err);
         heed__save_point(t, "kept");
@@ -152,23 +153,23 @@ static void prune_save(void *context, int64_t update)
 static void prune_weights(void *context, int64_t update)
 {
     struct pruning *p = context;
-    heed__path path;
+    heed__pathname path;
     if (p->status || heed__candidates_hold(&p->t->state, update))
         return;
-    p->status = heed__path_format(path, p->err, "%s/training/weights/step-%lld.safetensors",
-                                  p->t->place, (long long)update);
+    p->status = heed__pathname_format(path, p->err, "%s/training/weights/step-%lld.safetensors",
+                                      p->t->place, (long long)update);
     if (!p->status && unlink(path) != 0 && errno != ENOENT)
-        p->status = heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path,
-                               strerror(errno));
+        p->status =
+            heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
 }
 
 static void prune_unfinished(void *context, int64_t update)
 {
     struct pruning *p = context;
-    heed__path path;
+    heed__pathname path;
     if (!p->status)
-        p->status = heed__path_format(path, p->err, "%s/training/step-%lld.tmp", p->t->place,
-                                      (long long)update);
+        p->status = heed__pathname_format(path, p->err, "%s/training/step-%lld.tmp", p->t->place,
+                                          (long long)update);
     if (!p->status)
         p->status = heed__folder_remove(path, p->err);
 }
@@ -176,10 +177,10 @@ static void prune_unfinished(void *context, int64_t update)
 static heed_status prune(const heed_trainer *t, heed_error *err)
 {
     struct pruning p = {t, INT64_MIN, HEED_OK, err};
-    heed__path training, weights;
-    heed_status status = heed__path_format(training, err, "%s/training", t->place);
+    heed__pathname training, weights;
+    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
     if (!status)
-        status = heed__path_format(weights, err, "%s/weights", training);
+        status = heed__pathname_format(weights, err, "%s/weights", training);
     if (!status)
         status = heed__folder_numbered(training, "step-", "", prune_save, &p, err);
     if (!status && !(status = p.status))
@@ -204,18 +205,18 @@ static void remember_save(heed_trainer *t)
 
 heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *err)
 {
-    heed__path temporary, folder, training;
+    heed__pathname temporary, folder, training;
     if (t->saved_update == t->state.update)
         return HEED_OK;
     if (scheduled)
         remember_save(t);
     t->state.log_bytes = heed__log_bytes(t->log);
-    heed_status status = heed__path_format(training, err, "%s/training", t->place);
+    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
     if (!status)
-        status = heed__path_format(folder, err, "%s/step-%lld", training,
-                                   (long long)t->state.update);
+        status = heed__pathname_format(folder, err, "%s/step-%lld", training,
+                                       (long long)t->state.update);
     if (!status)
-        status = heed__path_format(temporary, err, "%s.tmp", folder);
+        status = heed__pathname_format(temporary, err, "%s.tmp", folder);
     struct pruning p = {t, 0, HEED_OK, err};
     if (!status)
         status = heed__folder_numbered(training, "step-", ".tmp", prune_unfinished, &p, err);
@@ -268,9 +269,9 @@ static heed_status verify(const char *folder, const heed__save_file *files, int 
                           heed_error *err)
 {
     for (int i = 0; i < count; i++) {
-        heed__path path;
+        heed__pathname path;
         heed__checksum sum;
-        heed_status status = heed__path_format(path, err, "%s/%s", folder, files[i].name);
+        heed_status status = heed__pathname_format(path, err, "%s/%s", folder, files[i].name);
         if (!status)
             status = heed__file_checksum(path, &sum, err);
         if (status)
@@ -287,8 +288,8 @@ static heed_status verify(const char *folder, const heed__save_file *files, int 
 
 static heed_status load_file(heed_trainer *t, const char *folder, const char *name, heed_error *err)
 {
-    heed__path path;
-    heed_status status = heed__path_format(path, err, "%s/%s", folder, name);
+    heed__pathname path;
+    heed_status status = heed__pathname_format(path, err, "%s/%s", folder, name);
     if (!status)
         status = name == moments_name ? load_moments(t, path, err)
                                       : heed_params_load(t->params, path, err);
@@ -300,15 +301,15 @@ static heed_status load_file(heed_trainer *t, const char *folder, const char *na
 
 static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
 {
-    heed__path folder, path;
+    heed__pathname folder, path;
     heed__save_file files[HEED_SAVE_FILES] = {0};
     heed__train_state state;
     int64_t optimizer = 0, ema = 0;
     int count = 0;
-    heed_status status = heed__path_format(folder, err, "%s/training/step-%lld", t->place,
-                                           (long long)update);
+    heed_status status =
+        heed__pathname_format(folder, err, "%s/training/step-%lld", t->place, (long long)update);
     if (!status)
-        status = heed__path_format(path, err, "%s/state.json", folder);
+        status = heed__pathname_format(path, err, "%s/state.json", folder);
     if (!status)
         status = heed__state_read(path, &state, &optimizer, &ema, files, &count, err);
     if (!status && (state.update != update || count != (t->ema ? 3 : 2)))
@@ -348,9 +349,9 @@ static void take_newest(void *context, int64_t update)
 heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err)
 {
     struct newest n = {INT64_MAX, -1};
-    heed__path training;
+    heed__pathname training;
     heed_error first = {0};
-    heed_status status = heed__path_format(training, err, "%s/training", t->place);
+    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
     while (!status) {
         heed_error own = {0};
         n.update = -1;
@@ -374,7 +375,7 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err)
 
 heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err)
 {
-    heed__path training;
+    heed__pathname training;
     if (!t->state.n_saves)
         return heed__fail(err, HEED_STATE, "there is no save to go back to");
     int64_t rollbacks = t->state.rollbacks, log_bytes = t->state.log_bytes;
@@ -382,7 +383,7 @@ heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err)
     struct pruning p = {t, t->state.saves[t->state.n_saves - 1], HEED_OK, err};
     heed_status status = load(t, p.above, err);
     if (!status)
-        status = heed__path_format(training, err, "%s/training", t->place);
+        status = heed__pathname_format(training, err, "%s/training", t->place);
     if (!status)
         status = heed__folder_numbered(training, "step-", "", prune_save, &p, err);
     if (!status && !(status = p.status))
@@ -393,14 +394,14 @@ heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err)
     return status;
 }
 
-heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__path path,
+heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
                                      heed_error *err)
 {
     heed_status status =
-        heed__path_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
-                          t->ema ? average_name : weights_name);
+        heed__pathname_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
+                              t->ema ? average_name : weights_name);
     if (status || heed__folder_exists(path))
         return status;
-    return heed__path_format(path, err, "%s/training/weights/step-%lld.safetensors", t->place,
-                             (long long)update);
+    return heed__pathname_format(path, err, "%s/training/weights/step-%lld.safetensors", t->place,
+                                 (long long)update);
 }

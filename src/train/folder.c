@@ -19,7 +19,7 @@ static heed_status failed(heed_error *err, const char *what, const char *path)
     return heed__fail(err, HEED_IO, "cannot %s '%.400s': %s", what, path, strerror(errno));
 }
 
-heed_status heed__path_format(heed__path path, heed_error *err, const char *format, ...)
+heed_status heed__pathname_format(heed__pathname path, heed_error *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -57,11 +57,11 @@ static heed_status remove_entries(DIR *d, const char *path, heed_error *err)
 {
     heed_status status = HEED_OK;
     for (struct dirent *e; !status && (e = readdir(d));) {
-        heed__path inside;
+        heed__pathname inside;
         struct stat st;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
-        status = heed__path_format(inside, err, "%s/%s", path, e->d_name);
+        status = heed__pathname_format(inside, err, "%s/%s", path, e->d_name);
         if (!status && lstat(inside, &st) == 0 && S_ISDIR(st.st_mode))
             status = heed__folder_remove(inside, err);
         else if (!status && unlink(inside) != 0 && errno != ENOENT)
@@ -95,14 +95,14 @@ heed_status heed__folder_sync(const char *path, heed_error *err)
 
 heed_status heed__folder_rename(const char *from, const char *to, heed_error *err)
 {
-    heed__path parent;
+    heed__pathname parent;
     if (rename(from, to) != 0)
         return heed__fail(err, HEED_IO, "cannot rename '%.200s' to '%.200s': %s", from, to,
                           strerror(errno));
     const char *slash = strrchr(to, '/');
-    heed_status status = slash == to ? heed__path_format(parent, err, "/")
-                         : slash     ? heed__path_format(parent, err, "%.*s", (int)(slash - to), to)
-                                     : heed__path_format(parent, err, ".");
+    heed_status status = slash == to ? heed__pathname_format(parent, err, "/")
+                         : slash ? heed__pathname_format(parent, err, "%.*s", (int)(slash - to), to)
+                                 : heed__pathname_format(parent, err, ".");
     return status ? status : heed__folder_sync(parent, err);
 }
 

@@ -7,8 +7,8 @@
 #include <limits.h>
 
 /* A path on the stack: format makes it; ARGUMENT if it is too long. */
-typedef char heed__path[PATH_MAX];
-heed_status heed__path_format(heed__path path, heed_error *err, const char *format, ...)
+typedef char heed__pathname[PATH_MAX];
+heed_status heed__pathname_format(heed__pathname path, heed_error *err, const char *format, ...)
     HEED_PRINTF(3, 4);
 
 bool heed__folder_exists(const char *path);

@@ -99,8 +99,8 @@ heed_status heed__log_progress(heed__log *l, const heed_train_progress *p, heed_
 {
     bool update = p->event == HEED_TRAIN_UPDATE;
     l->length = 0;
-    add(l, "{\"event\": \"%s\", \"update\": %lld, \"epoch\": %lld", update ? "update" : "validation",
-        (long long)p->update, (long long)p->epoch);
+    add(l, "{\"event\": \"%s\", \"update\": %lld, \"epoch\": %lld",
+        update ? "update" : "validation", (long long)p->update, (long long)p->epoch);
     if (update) {
         add_real(l, "loss", p->loss);
         add_real(l, "perplexity", exp(p->loss));

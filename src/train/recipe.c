@@ -102,7 +102,7 @@ heed_status heed__recipe_check(const heed_recipe *r, heed_error *err)
 /* A name that does not exist stays as it is: whoever opens it says so. */
 static const char *absolute(const char *path, heed_arena *arena)
 {
-    heed__path full;
+    heed__pathname full;
     if (!path || !realpath(path, full))
         return path;
     size_t n = strlen(full) + 1;
@@ -166,9 +166,9 @@ heed_status heed__recipe_write(const heed_recipe *r, const char *path, heed_erro
 heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
                              heed_error *err)
 {
-    heed__path path;
+    heed__pathname path;
     heed_option_result result;
-    heed_status status = heed__path_format(path, err, "%s/training/options.json", folder);
+    heed_status status = heed__pathname_format(path, err, "%s/training/options.json", folder);
     if (status)
         return status;
     if (!heed__folder_exists(path))
@@ -215,9 +215,9 @@ static bool same_value(const heed_option *o, const void *a, const void *b)
 static bool may_change(const char *name)
 {
     static const char *const names[] = {
-        "max-updates", "max-epochs",    "max-minutes", "patience",   "average",      "average-kind",
-        "valid-every", "valid-minutes", "valid-beam",  "save-every", "save-minutes", "keep",
-        "log-every",   "valid-lines",   "threads"};
+        "max-updates",  "max-epochs",  "max-minutes",   "patience",    "average",
+        "average-kind", "valid-every", "valid-minutes", "valid-beam",  "save-every",
+        "save-minutes", "keep",        "log-every",     "valid-lines", "threads"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
             return true;
@@ -235,10 +235,11 @@ heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *
         if (same_value(o, (const char *)from + o->offset, (const char *)to + o->offset))
             continue;
         if (total && strcmp(o->name, "max-updates") == 0)
-            return heed__fail(err, HEED_ARGUMENT,
-                              "--max-updates cannot change on resume: the learning rate of '%.200s' "
-                              "depends on it",
-                              folder);
+            return heed__fail(
+                err, HEED_ARGUMENT,
+                "--max-updates cannot change on resume: the learning rate of '%.200s' "
+                "depends on it",
+                folder);
         if (!may_change(o->name))
             return heed__fail(err, HEED_ARGUMENT,
                               "--%s cannot change on resume; leave it out, or train '%.200s' anew",

@@ -41,9 +41,8 @@ static json_t *lists_of(const heed__train_state *s)
 {
     json_t *lists = json_object(), *candidates = json_array(), *saves = json_array();
     for (int i = 0; i < s->n_candidates; i++)
-        json_array_append_new(candidates,
-                              json_pack("[Io]", (json_int_t)s->candidates[i].update,
-                                        real_or_null(s->candidates[i].score)));
+        json_array_append_new(candidates, json_pack("[Io]", (json_int_t)s->candidates[i].update,
+                                                    real_or_null(s->candidates[i].score)));
     for (int i = 0; i < s->n_saves; i++)
         json_array_append_new(saves, json_integer(s->saves[i]));
     json_object_set_new(lists, "candidates", candidates);

@@ -110,7 +110,7 @@ heed__events *heed__events_open(const char *folder, const heed_allocator *alloca
 {
     heed_allocator a = heed__allocator_or_default(allocator);
     heed__events *e = heed__allocate_zeroed(&a, 1, sizeof *e);
-    heed__path path;
+    heed__pathname path;
     heed_error own = {0};
     if (!e) {
         heed__fail(err, HEED_MEMORY, "out of memory for TensorBoard events");
@@ -118,8 +118,8 @@ heed__events *heed__events_open(const char *folder, const heed_allocator *alloca
     }
     e->allocator = a;
     e->fd = -1;
-    if (!heed__path_format(path, &own, "%s/events.out.tfevents.%lld.heed.%ld", folder,
-                           (long long)time(NULL), (long)getpid())) {
+    if (!heed__pathname_format(path, &own, "%s/events.out.tfevents.%lld.heed.%ld", folder,
+                               (long long)time(NULL), (long)getpid())) {
         e->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         if (e->fd < 0)
             heed__fail(&own, HEED_IO, "cannot write '%.400s': %s", path, strerror(errno));

@@ -74,7 +74,8 @@ struct heed_trainer {
     int64_t saved_update; /* -1: none in this run */
     heed__log *log;
     heed__events *events;
-    double clock; /* when this run's training seconds began to count */
+    int64_t epoch_bytes; /* target bytes of this epoch so far, in this run */
+    double clock;        /* when this run's training seconds began to count */
     double saved_clock;
     double speed_seconds; /* since the last line of the log */
     int64_t speed_tokens;
@@ -118,7 +119,7 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err);
 heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err);
 void heed__save_point(const heed_trainer *t, const char *where);
 /* The weights of a save, whether it is whole or only its weights were kept. */
-heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__path path,
+heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
                                      heed_error *err);
 
 /* state.json of a save, with the checksums of its files. */

@@ -9,8 +9,7 @@ static const char *first_bad(const heed_params *p, bool gradients)
 {
     for (int i = 0; i < heed_params_count(p); i++) {
         heed_param_info e = heed_params_entry(p, i);
-        const heed_real *x =
-            gradients ? heed_tensor_grad(e.tensor) : heed_tensor_data(e.tensor);
+        const heed_real *x = gradients ? heed_tensor_grad(e.tensor) : heed_tensor_data(e.tensor);
         for (int64_t k = 0; x && k < heed_tensor_count(e.tensor); k++)
             if (!isfinite(x[k]))
                 return e.name;
@@ -42,6 +41,8 @@ static void count_tokens(const heed_trainer *t, heed__update *u)
         u->pairs += b->pairs;
         u->source_tokens += b->pairs ? b->source->rows : 0;
         u->target_tokens += b->pairs ? b->target->rows : 0;
+        for (int64_t k = 0; k < b->pairs; k++)
+            u->target_bytes += (int64_t)heed_corpus_pair(t->corpus, b->pair[k]).target_length;
         if (i == 0)
             u->epoch = b->epoch;
     }

@@ -1,0 +1,169 @@
+/* train_progress.c: the lines of a training. */
+#include "train_progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Seconds between two states of the line, and between two plain lines. */
+#define TERMINAL_PACE 0.2
+#define PLAIN_PACE 5.0
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void progress_begin(struct progress *p, bool json)
+{
+    *p = (struct progress){.terminal = isatty(STDERR_FILENO), .json = json, .fraction = -1};
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->open)
+        fputc('\n', stderr);
+    p->open = false;
+}
+
+void progress_line(void *context, heed_log_level level, const char *line)
+{
+    progress_end(context);
+    if (level != HEED_LOG_DEBUG)
+        fprintf(stderr, "%s%s\n", level == HEED_LOG_WARNING ? "warning: " : "", line);
+}
+
+static const char *duration(double seconds, char text[32])
+{
+    long s = (long)(seconds + 0.5);
+    if (s >= 3600)
+        snprintf(text, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(text, 32, "%ld:%02ld", s / 60, s % 60);
+    return text;
+}
+
+static const char *metric_name(const char *metric)
+{
+    return strcmp(metric, "bleu") == 0 ? "BLEU" : strcmp(metric, "chrf") == 0 ? "chrF" : metric;
+}
+
+static void show_update(struct progress *p, const heed_train_progress *t)
+{
+    char line[256], left[32];
+    int n =
+        snprintf(line, sizeof line,
+                 "epoch %lld  update %lld  loss %.3f  perplexity %.4g  %.0f tokens/s  rate %.3g "
+                 " norm %.3g",
+                 (long long)t->epoch, (long long)t->update, t->loss, exp(t->loss), t->speed,
+                 t->rate, t->norm);
+    double gained = t->fraction - p->fraction, spent = now() - p->begun;
+    if (gained > 0 && spent > 2)
+        n += snprintf(line + n, sizeof line - (size_t)n, "  left %s",
+                      duration(spent * (1 - t->fraction) / gained, left));
+    if (isfinite(t->best))
+        snprintf(line + n, sizeof line - (size_t)n, "  best %s %.*f", metric_name(t->metric),
+                 strcmp(t->metric, "loss") == 0 ? 3 : 2, t->best);
+    fprintf(stderr, p->terminal ? "\r%s\033[K" : "%s\n", line);
+    fflush(stderr);
+    p->open = p->terminal;
+}
+
+static void show_validation(struct progress *p, const heed_train_progress *t)
+{
+    progress_end(p);
+    fprintf(stderr, "update %lld: validation loss %.4f, perplexity %.4g", (long long)t->update,
+            t->valid_loss, exp(t->valid_loss));
+    if (isfinite(t->bleu))
+        fprintf(stderr, ", BLEU %.2f, chrF %.2f", t->bleu, t->chrf);
+    if (t->best_update == t->update)
+        fputs(" (the best so far)\n", stderr);
+    else
+        fprintf(stderr, " (best %s %.4g at update %lld)\n", metric_name(t->metric), t->best,
+                (long long)t->best_update);
+}
+
+void progress_show(void *context, const heed_train_progress *t)
+{
+    struct progress *p = context;
+    double at = now();
+    if (p->fraction < 0) {
+        p->fraction = t->fraction;
+        p->begun = at;
+    }
+    if (t->event == HEED_TRAIN_VALIDATION) {
+        show_validation(p, t);
+    } else if (t->event == HEED_TRAIN_UPDATE &&
+               at - p->shown >= (p->terminal ? TERMINAL_PACE : PLAIN_PACE)) {
+        p->shown = at;
+        show_update(p, t);
+    }
+}
+
+void progress_forecast(struct progress *p, const heed_train_forecast *f)
+{
+    progress_end(p);
+    if (p->json) {
+        printf("{\"pairs\": %lld, \"validation_pairs\": %lld, \"source_vocabulary\": %lld, "
+               "\"target_vocabulary\": %lld, \"parameters\": %lld, \"memory_bytes\": %zu, "
+               "\"tokens_per_second\": %.0f, \"seconds_per_update\": %.4g, "
+               "\"seconds_per_epoch\": %.4g, \"updates_per_epoch\": %lld}\n",
+               (long long)f->pairs, (long long)f->valid_pairs, (long long)f->source_vocabulary,
+               (long long)f->target_vocabulary, (long long)f->parameters, f->memory,
+               f->tokens_per_second, f->seconds_per_update, f->seconds_per_epoch,
+               (long long)f->updates_per_epoch);
+        return;
+    }
+    char epoch[32];
+    printf("pairs            %lld to train, %lld to validate\n", (long long)f->pairs,
+           (long long)f->valid_pairs);
+    printf("vocabulary       %lld source, %lld target\n", (long long)f->source_vocabulary,
+           (long long)f->target_vocabulary);
+    printf("parameters       %lld\n", (long long)f->parameters);
+    printf("memory           %.0f MB\n", (double)f->memory / 1e6);
+    printf("speed            %.0f tokens/s, source and target\n", f->tokens_per_second);
+    printf("update           %.3g s\n", f->seconds_per_update);
+    printf("epoch            %lld updates, %s\n", (long long)f->updates_per_epoch,
+           duration(f->seconds_per_epoch, epoch));
+}
+
+static const char *reason_text(heed_train_reason r)
+{
+    static const char *const texts[] = {
+        [HEED_TRAIN_ASKED] = "asked to stop",
+        [HEED_TRAIN_MAX_UPDATES] = "--max-updates reached",
+        [HEED_TRAIN_MAX_EPOCHS] = "--max-epochs reached",
+        [HEED_TRAIN_MAX_MINUTES] = "--max-minutes reached",
+        [HEED_TRAIN_PATIENCE] = "validation no longer improves",
+    };
+    return texts[r];
+}
+
+void progress_summary(struct progress *p, const char *folder, const heed_train_result *r)
+{
+    const heed_train_progress *t = &r->last;
+    char time[32];
+    if (p->json) {
+        printf("{\"updates\": %lld, \"seconds\": %.1f, \"metric\": \"%s\", \"best\": %.6g, "
+               "\"best_update\": %lld, \"averaged\": %d",
+               (long long)t->update, t->seconds, t->metric, t->best, (long long)t->best_update,
+               r->averaged);
+        if (isfinite(r->average_score))
+            printf(", \"average\": %.6g", r->average_score);
+        puts("}");
+        return;
+    }
+    printf("done: %s after %lld updates, %s\n", reason_text(r->reason), (long long)t->update,
+           duration(t->seconds, time));
+    printf("best on validation: %s %.4g at update %lld\n", metric_name(t->metric), t->best,
+           (long long)t->best_update);
+    if (isfinite(r->average_score))
+        printf("average of saves: %s %.4g%s\n", metric_name(t->metric), r->average_score,
+               r->averaged ? "" : ", not better: the best single one stays");
+    printf("the model is in '%s'; curves in '%s/training/curves.svg'\n", folder, folder);
+    printf("try: echo 'A sentence.' | heed translate --model %s\n", folder);
+}

@@ -1,0 +1,424 @@
+/* prepare.c: everything before the first update: corpora, vocabularies, model, optimiser.
+ *
+ * A new model directory is prepared under another name beside its own and renamed when it is
+ * complete, first save included.  So a directory of the right name always loads and resumes, and
+ * wrong options or bad data leave nothing behind. */
+#include "model/model.h"
+#include "text/vocab.h"
+#include "train/trainer.h"
+#include <heed/io.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void heed__trainer_say(const heed_trainer *t, heed_log_level level, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    if (!t->hooks.log.write)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    t->hooks.log.write(t->hooks.log.context, level, line);
+}
+
+static const char *keep_text(heed_trainer *t, const char *text, heed_error *err)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = heed_arena_allocate(t->arena, n);
+    if (!copy)
+        heed__fail(err, HEED_MEMORY, "out of memory for a path");
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+/* ---- corpora ---- */
+
+static heed_corpus *open_corpus(const heed_trainer *t, const heed_option_list *source,
+                                const heed_option_list *target, const heed_option_list *tsv,
+                                heed_error *err)
+{
+    heed_corpus_files files = {.source = source->items,
+                               .target = target->items,
+                               .pairs = source->count,
+                               .tsv = tsv->items,
+                               .tsvs = tsv->count};
+    return heed_corpus_open(&files, &t->hooks.log, &t->allocator, err);
+}
+
+/* So many, but never more than a twentieth of what there is. */
+static int64_t held_out(const heed_trainer *t)
+{
+    int64_t pairs = heed_corpus_describe(t->corpus).pairs, most = pairs / 20;
+    int64_t n = t->recipe.train.hold_out < most ? t->recipe.train.hold_out : most;
+    return n > 0 ? n : 1;
+}
+
+static heed_status open_corpora(heed_trainer *t, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    t->corpus = open_corpus(t, &o->source, &o->target, &o->tsv, err);
+    if (!t->corpus)
+        return err->status;
+    if (o->valid_source.count || o->valid_tsv.count) {
+        t->valid = open_corpus(t, &o->valid_source, &o->valid_target, &o->valid_tsv, err);
+        return t->valid ? HEED_OK : err->status;
+    }
+    if (heed_corpus_describe(t->corpus).pairs < 2)
+        return heed__fail(err, HEED_FORMAT,
+                          "one sentence pair is too little to train and validate with");
+    int64_t n = held_out(t);
+    t->valid = heed_corpus_hold_out(t->corpus, n, (uint64_t)o->seed, &t->allocator, err);
+    if (!t->valid)
+        return err->status;
+    heed__trainer_say(t, HEED_LOG_INFO,
+                      "no validation files: %lld of the pairs are held out for validation",
+                      (long long)n);
+    return HEED_OK;
+}
+
+/* ---- vocabularies ---- */
+
+static heed_status vocab_path(const heed_trainer *t, const char *side, heed__pathname path,
+                              heed_error *err)
+{
+    const char *end = t->recipe.train.tokens == HEED_TOKENS_WHITESPACE ? "vocab" : "spm";
+    return heed__pathname_format(path, err, "%s/%s.%s", t->place, side, end);
+}
+
+static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char *path,
+                               heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    bool words = o->tokens == HEED_TOKENS_WHITESPACE;
+    heed_vocab_options options = {.kind = words ? HEED_WHITESPACE : (heed_vocab_kind)o->vocab_type,
+                                  .size = o->vocab_size,
+                                  .min_count = o->vocab_min_count,
+                                  .coverage = o->vocab_coverage,
+                                  .seed = (uint64_t)o->seed,
+                                  .threads = (int)o->threads};
+    static const char *const names[] = {
+        [HEED_SOURCE] = "source", [HEED_TARGET] = "target", [HEED_BOTH] = "joint"};
+    heed__trainer_say(t, HEED_LOG_INFO, "learning the %s vocabulary", names[side]);
+    heed_corpus_lines *lines = heed_corpus_lines_new(t->corpus, side, &t->allocator, err);
+    if (!lines)
+        return err->status;
+    heed_line_source source = heed_corpus_lines_source(lines);
+    heed_status status = heed_vocab_train(&options, &source, path, &t->hooks.log, err);
+    heed_corpus_lines_free(lines);
+    return status;
+}
+
+/* Opens it; in a new directory it is copied there from `given` or learned first. */
+static heed_vocab *one_vocab(heed_trainer *t, const char *name, heed_side side, const char *given,
+                             bool new, heed_error *err)
+{
+    heed__pathname path;
+    heed_status status = vocab_path(t, name, path, err);
+    if (!status && new)
+        status = given ? heed__file_copy(given, path, &t->allocator, err)
+                       : learn_vocab(t, side, path, err);
+    heed_vocab *v =
+        status ? NULL : heed_vocab_open(path, t->recipe.train.bpe_joiner, &t->allocator, err);
+    bool words = t->recipe.train.tokens == HEED_TOKENS_WHITESPACE;
+    if (v && (v->kind == HEED_WHITESPACE) != words) {
+        heed__fail(err, HEED_ARGUMENT, "'%.300s' is %s: use --tokens %s", given ? given : path,
+                   words ? "a SentencePiece model" : "a list of words",
+                   words ? "sentencepiece" : "whitespace");
+        heed_vocab_free(v);
+        v = NULL;
+    }
+    return v;
+}
+
+static heed_status open_vocabularies(heed_trainer *t, bool new, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    if (o->joint && !o->source_vocab) {
+        t->source = t->target = one_vocab(t, "shared", HEED_BOTH, o->vocab, new, err);
+    } else {
+        t->source = one_vocab(t, "source", HEED_SOURCE, o->source_vocab, new, err);
+        if (t->source)
+            t->target = one_vocab(t, "target", HEED_TARGET, o->target_vocab, new, err);
+    }
+    if (!t->source || !t->target)
+        return err->status;
+    t->recipe.model.source_vocabulary = heed_vocab_size(t->source);
+    t->recipe.model.target_vocabulary = heed_vocab_size(t->target);
+    return HEED_OK;
+}
+
+/* ---- model, optimiser, batches ---- */
+
+/* The learned vocabularies come later; their sizes cannot be wrong, the rest of the model can. */
+static heed_status check_model(const heed_trainer *t, heed_error *err)
+{
+    heed_model_config c = t->recipe.model;
+    c.source_vocabulary = c.target_vocabulary = t->recipe.train.vocab_size
+                                                    ? t->recipe.train.vocab_size
+                                                    : HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 1;
+    return heed__model_check(&c, err);
+}
+
+static heed_status make_optimizer(heed_trainer *t, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    /* In heed_optimizer_options 0 stands for the default and a negative number for 0. */
+    heed_optimizer_options options = {.kind = (heed_optimizer_kind)o->optimizer,
+                                      .momentum = o->momentum,
+                                      .beta1 = o->beta1 == 0 ? -1 : o->beta1,
+                                      .beta2 = o->beta2 == 0 ? -1 : o->beta2,
+                                      .eps = o->eps == 0 ? -1 : o->eps,
+                                      .weight_decay = o->weight_decay};
+    t->optimizer = heed_optimizer_new(t->params, &options, &t->allocator, err);
+    if (t->optimizer && o->ema > 0)
+        t->ema = heed_ema_new(t->params, o->ema, &t->allocator, err);
+    t->schedule = (heed_schedule){.kind = (heed_schedule_kind)o->schedule,
+                                  .rate = o->rate,
+                                  .warmup = o->warmup,
+                                  .total = o->max_updates,
+                                  .floor = o->rate_floor,
+                                  .d = t->recipe.model.transformer.d};
+    return !t->optimizer || (o->ema > 0 && !t->ema) ? err->status : HEED_OK;
+}
+
+static heed_status make_batches(heed_trainer *t, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    int64_t longest = t->recipe.model.longest - 1; /* EOS is not counted */
+    heed_batches_options options = {
+        .batch_tokens = o->batch_tokens,
+        .max_tokens = o->max_tokens < longest ? o->max_tokens : longest,
+        .seed = (uint64_t)o->seed,
+        .source_sampling = o->sampling_sides == HEED_SIDES_TARGET ? 0 : o->subword_sampling,
+        .target_sampling = o->sampling_sides == HEED_SIDES_SOURCE ? 0 : o->subword_sampling};
+    t->batches = heed_batches_new(t->corpus, t->source, t->target, &options, &t->allocator, err);
+    t->micro = heed__allocate_zeroed(&t->allocator, (size_t)o->accumulate, sizeof *t->micro);
+    if (t->batches && !t->micro)
+        heed__fail(err, HEED_MEMORY, "out of memory for %lld batches", (long long)o->accumulate);
+    return t->batches && t->micro ? HEED_OK : err->status;
+}
+
+static heed_status make_model(heed_trainer *t, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    heed_tape_options tape = {.allocator = &t->allocator,
+                              .threads = (int)o->threads,
+                              .seed = (uint64_t)o->seed,
+                              .log = t->hooks.log};
+    t->model = heed_model_new(&t->recipe.model, (uint64_t)o->seed, &t->allocator, err);
+    if (!t->model)
+        return err->status;
+    t->params = heed_model_params(t->model);
+    t->tape = heed_tape_new(&tape, err);
+    if (!t->tape || make_optimizer(t, err))
+        return err->status;
+    return make_batches(t, err);
+}
+
+/* ---- the folder ---- */
+
+static heed_status stage(heed_trainer *t, heed_error *err)
+{
+    heed__pathname path;
+    size_t n = strlen(t->folder);
+    while (n > 1 && t->folder[n - 1] == '/')
+        n--;
+    if (heed__pathname_format(path, err, "%.*s.heed-%ld.tmp", (int)n, t->folder, (long)getpid()) ||
+        !(t->place = keep_text(t, path, err)))
+        return err->status;
+    if (mkdir(path, 0777) != 0) {
+        t->place = NULL;
+        return heed__fail(err, HEED_IO, "cannot make the directory '%.400s': %s", t->folder,
+                          strerror(errno));
+    }
+    heed_status status = HEED_OK;
+    static const char *const inside[] = {"training", "training/weights"};
+    for (int i = 0; !status && i < 2; i++)
+        if (!(status = heed__pathname_format(path, err, "%s/%s", t->place, inside[i])))
+            status = heed__folder_make(path, err);
+    return status;
+}
+
+/* One process trains a directory at a time; the lock goes when the process does. */
+static heed_status lock(heed_trainer *t, heed_error *err)
+{
+    heed__pathname path;
+    if (heed__pathname_format(path, err, "%s/training/lock", t->place))
+        return err->status;
+    t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (t->lock < 0)
+        return heed__fail(err, HEED_IO, "cannot write '%.400s': %s", path, strerror(errno));
+    if (flock(t->lock, LOCK_EX | LOCK_NB) != 0)
+        return heed__fail(err, HEED_STATE, "'%.400s' is being trained by another process",
+                          t->folder);
+    return HEED_OK;
+}
+
+static heed_status open_logs(heed_trainer *t, heed_error *err)
+{
+    heed__pathname path;
+    if (heed__pathname_format(path, err, "%s/training/log.jsonl", t->place))
+        return err->status;
+    t->log = heed__log_open(path, t->state.log_bytes, &t->allocator, err);
+    if (t->log && !heed__pathname_format(path, err, "%s/training", t->place))
+        t->events = heed__events_open(path, &t->allocator, err);
+    return t->log && t->events ? HEED_OK : err->status;
+}
+
+heed_status heed__trainer_settle(heed_trainer *t, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    heed__pathname path;
+    heed_text_config text = {.tokens = o->tokens == HEED_TOKENS_WHITESPACE ? HEED_WHITESPACE
+                                                                           : o->vocab_type,
+                             .bpe_joiner = o->bpe_joiner};
+    bool new = t->place != t->folder;
+    if (new && (lock(t, err) || open_logs(t, err) ||
+                heed_model_describe(t->place, &t->recipe.model, &text, err)))
+        return err->status;
+    if (!new &&open_logs(t, err))
+        return err->status;
+    heed_status status = heed__pathname_format(path, err, "%s/training/options.json", t->place);
+    if (!status)
+        status = heed__recipe_write(&t->recipe, path, err);
+    if (status || !new)
+        return status;
+    if (!(status = heed__pathname_format(path, err, "%s/model.safetensors", t->place)))
+        status = heed_params_save(t->params, path, err);
+    if (!status)
+        status = heed__checkpoint_save(t, true, err);
+    if (!status)
+        status = heed__folder_sync(t->place, err);
+    if (!status)
+        status = heed__folder_rename(t->place, t->folder, err);
+    if (!status)
+        t->place = t->folder;
+    return status;
+}
+
+/* ---- new, resume, free ---- */
+
+static heed_trainer *blank(const char *folder, const heed_train_hooks *hooks,
+                           const heed_allocator *allocator, heed_error *err)
+{
+    heed_allocator a = heed__allocator_or_default(allocator);
+    heed_trainer *t = heed__allocate_zeroed(&a, 1, sizeof *t);
+    if (!t) {
+        heed__fail(err, HEED_MEMORY, "out of memory for a trainer");
+        return NULL;
+    }
+    t->allocator = a;
+    t->lock = -1;
+    t->saved_update = -1;
+    t->state.best_update = -1;
+    t->state.best = t->state.valid_loss = t->state.bleu = t->state.chrf = NAN;
+    t->state.valid_update = -1;
+    if (hooks)
+        t->hooks = *hooks;
+    t->arena = heed_arena_new(&a, err);
+    if (t->arena)
+        t->folder = keep_text(t, folder, err);
+    if (!t->folder) {
+        heed_trainer_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+static heed_status prepare_new(heed_trainer *t, heed_error *err)
+{
+    if (heed__recipe_resolve(&t->recipe, t->arena, err) || heed__recipe_check(&t->recipe, err) ||
+        check_model(t, err))
+        return err->status;
+    if (!heed__folder_empty(t->folder))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "'%.300s' is there already: go on with --resume '%.100s', or remove it",
+                          t->folder, t->folder);
+    if (open_corpora(t, err) || stage(t, err) || open_vocabularies(t, true, err))
+        return err->status;
+    return make_model(t, err);
+}
+
+heed_trainer *heed_trainer_new(const char *folder, const heed_recipe *recipe,
+                               const heed_train_hooks *hooks, const heed_allocator *allocator,
+                               heed_error *err)
+{
+    heed_error own = {0};
+    heed_trainer *t = blank(folder, hooks, allocator, &own);
+    if (t) {
+        t->recipe = *recipe;
+        if (prepare_new(t, &own) == HEED_OK)
+            return t;
+    }
+    heed_trainer_free(t);
+    heed__fail(err, own.status, "%s", own.text);
+    return NULL;
+}
+
+static heed_status prepare_resume(heed_trainer *t, const heed_recipe *recipe, heed_error *err)
+{
+    heed_recipe stored;
+    bool new_bits = false;
+    t->place = t->folder;
+    if (heed_recipe_open(t->folder, &stored, t->arena, err))
+        return err->status;
+    t->recipe = recipe ? *recipe : stored;
+    if (heed__recipe_resolve(&t->recipe, t->arena, err) ||
+        heed__recipe_may_become(&stored, &t->recipe, t->folder, &new_bits, err) ||
+        heed__recipe_check(&t->recipe, err) || lock(t, err) || open_corpora(t, err) ||
+        open_vocabularies(t, false, err) || make_model(t, err))
+        return err->status;
+    if (new_bits)
+        heed__trainer_say(t, HEED_LOG_WARNING,
+                          "%lld threads instead of %lld: from here on the numbers may differ in "
+                          "their last digits from a run without the change",
+                          (long long)t->recipe.train.threads, (long long)stored.train.threads);
+    return heed__checkpoint_load_newest(t, err);
+}
+
+heed_trainer *heed_trainer_resume(const char *folder, const heed_recipe *recipe,
+                                  const heed_train_hooks *hooks, const heed_allocator *allocator,
+                                  heed_error *err)
+{
+    heed_error own = {0};
+    heed_trainer *t = blank(folder, hooks, allocator, &own);
+    if (t && prepare_resume(t, recipe, &own) == HEED_OK)
+        return t;
+    heed_trainer_free(t);
+    heed__fail(err, own.status, "%s", own.text);
+    return NULL;
+}
+
+void heed_trainer_free(heed_trainer *t)
+{
+    if (!t)
+        return;
+    heed__events_close(t->events);
+    heed__log_close(t->log);
+    heed_batches_free(t->batches);
+    heed__release(&t->allocator, t->micro, (size_t)t->recipe.train.accumulate, sizeof *t->micro);
+    heed_tape_free(t->tape);
+    heed_ema_free(t->ema);
+    heed_optimizer_free(t->optimizer);
+    heed_model_free(t->model);
+    if (t->target != t->source)
+        heed_vocab_free(t->target);
+    heed_vocab_free(t->source);
+    heed_corpus_free(t->valid);
+    heed_corpus_free(t->corpus);
+    if (t->lock >= 0)
+        close(t->lock);
+    if (t->place && t->place != t->folder)
+        heed__folder_remove(t->place, NULL);
+    heed_arena_free(t->arena);
+    heed_allocator a = t->allocator;
+    heed__release(&a, t, 1, sizeof *t);
+}

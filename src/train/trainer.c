@@ -1,0 +1,329 @@
+/* trainer.c: the loop: update, log, validate, save, until a limit is reached, validation no longer
+ * improves, or somebody asks to stop; then the average of several saves.
+ *
+ * What is decided by updates (validation, saves of the schedule) is the same in every run of a
+ * recipe; what is decided by the clock (--valid-minutes, --max-minutes) is not. */
+#include "train/trainer.h"
+#include <heed/io.h>
+
+#include <math.h>
+#include <time.h>
+
+#define DEFAULT_PATIENCE 10
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Seconds of training, earlier runs included, up to this moment. */
+static void tick(heed_trainer *t)
+{
+    double at = now();
+    t->state.seconds += at - t->clock;
+    t->clock = at;
+}
+
+/* ---- limits ---- */
+
+static double fraction_done(const heed_trainer *t)
+{
+    const heed_train_options *o = &t->recipe.train;
+    const heed__train_state *s = &t->state;
+    double f = 0;
+    if (o->max_updates)
+        f = fmax(f, (double)s->update / (double)o->max_updates);
+    if (o->max_epochs && s->update) {
+        heed_corpus_report r = heed_corpus_describe(t->corpus);
+        double epochs = (double)s->position.epoch;
+        if (t->epoch_bytes)
+            epochs += (double)t->epoch_bytes / (double)r.target_bytes;
+        f = fmax(f, epochs / (double)o->max_epochs);
+    }
+    if (o->max_minutes > 0)
+        f = fmax(f, s->seconds / (60 * o->max_minutes));
+    return fmin(f, 1);
+}
+
+static bool limit_reached(const heed_trainer *t, heed_train_reason *reason)
+{
+    const heed_train_options *o = &t->recipe.train;
+    const heed__train_state *s = &t->state;
+    bool other = o->max_updates || o->max_epochs || o->max_minutes > 0;
+    int64_t patience = o->patience ? o->patience : other ? INT64_MAX : DEFAULT_PATIENCE;
+    if (o->max_updates && s->update >= o->max_updates)
+        *reason = HEED_TRAIN_MAX_UPDATES;
+    else if (o->max_epochs && s->position.epoch >= o->max_epochs)
+        *reason = HEED_TRAIN_MAX_EPOCHS;
+    else if (o->max_minutes > 0 && s->seconds >= 60 * o->max_minutes)
+        *reason = HEED_TRAIN_MAX_MINUTES;
+    else if (s->stale >= patience)
+        *reason = HEED_TRAIN_PATIENCE;
+    else
+        return false;
+    return true;
+}
+
+/* ---- telling ---- */
+
+static void tell(heed_trainer *t, heed_train_event event)
+{
+    heed_train_progress *p = &t->progress;
+    const heed__train_state *s = &t->state;
+    p->event = event;
+    p->update = s->update;
+    p->seconds = s->seconds;
+    p->fraction = fraction_done(t);
+    p->valid_loss = s->valid_loss;
+    p->bleu = s->bleu;
+    p->chrf = s->chrf;
+    p->best = s->best;
+    p->best_update = s->best_update;
+    p->metric = heed__metric_name(t->recipe.train.valid_metric);
+    if (t->hooks.progress)
+        t->hooks.progress(t->hooks.context, p);
+}
+
+static heed_status log_update(heed_trainer *t, heed_error *err)
+{
+    const heed_train_progress *p = &t->progress;
+    heed_status status = heed__log_progress(t->log, p, err);
+    const struct {
+        const char *tag;
+        double value;
+    } scalars[] = {{"train/loss", p->loss},
+                   {"train/rate", p->rate},
+                   {"train/gradient_norm", p->norm},
+                   {"train/tokens_per_second", p->speed}};
+    for (size_t i = 0; !status && i < sizeof scalars / sizeof *scalars; i++)
+        status = heed__events_scalar(t->events, scalars[i].tag, p->update, scalars[i].value, err);
+    return status;
+}
+
+static heed_status log_validation(heed_trainer *t, heed_error *err)
+{
+    const heed_train_progress *p = &t->progress;
+    heed_status status = heed__log_progress(t->log, p, err);
+    const struct {
+        const char *tag;
+        double value;
+    } scalars[] = {{"valid/loss", p->valid_loss}, {"valid/bleu", p->bleu}, {"valid/chrf", p->chrf}};
+    for (size_t i = 0; !status && i < sizeof scalars / sizeof *scalars; i++)
+        if (isfinite(scalars[i].value))
+            status =
+                heed__events_scalar(t->events, scalars[i].tag, p->update, scalars[i].value, err);
+    return status;
+}
+
+/* ---- one round ---- */
+
+static heed_status after_update(heed_trainer *t, const heed__update *u, double seconds,
+                                heed_error *err)
+{
+    heed__train_state *s = &t->state;
+    heed_train_progress *p = &t->progress;
+    s->nll += u->nll;
+    s->tokens += u->target_tokens;
+    t->epoch_bytes = u->epoch == s->position.epoch ? t->epoch_bytes + u->target_bytes : 0;
+    t->speed_seconds += seconds;
+    t->speed_tokens += u->source_tokens + u->target_tokens;
+    p->epoch = u->epoch + 1;
+    p->loss = s->nll / (double)s->tokens;
+    p->rate = u->rate;
+    p->norm = u->norm;
+    p->speed = (double)t->speed_tokens / fmax(t->speed_seconds, 1e-9);
+    p->logged = s->update % t->recipe.train.log_every == 0;
+    tell(t, HEED_TRAIN_UPDATE);
+    if (!p->logged)
+        return HEED_OK;
+    s->nll = 0;
+    s->tokens = 0;
+    t->speed_seconds = 0;
+    t->speed_tokens = 0;
+    return log_update(t, err);
+}
+
+/* Writes the weights in use (the moving average, if there is one) where `translate` finds them.
+ * Before the save that counts them as the best: a kill in between makes the resumed run do it
+ * again. */
+static heed_status publish_best(heed_trainer *t, heed_error *err)
+{
+    static const char *const names[] = {"training/best.safetensors", "model.safetensors"};
+    heed_status status = HEED_OK;
+    if (t->ema)
+        heed_ema_swap(t->ema);
+    for (int i = 0; !status && i < 2; i++) {
+        heed__pathname path;
+        if (!(status = heed__pathname_format(path, err, "%s/%s", t->place, names[i])))
+            status = heed_params_save(t->params, path, err);
+        heed__save_point(t, names[i]);
+    }
+    if (t->ema)
+        heed_ema_swap(t->ema);
+    return status;
+}
+
+static double score_of(const heed_trainer *t, const heed__validation *v)
+{
+    int metric = t->recipe.train.valid_metric;
+    return metric == HEED_VALID_BLEU ? v->bleu : metric == HEED_VALID_CHRF ? v->chrf : v->loss;
+}
+
+static heed_status validate(heed_trainer *t, heed_error *err)
+{
+    heed__train_state *s = &t->state;
+    heed__validation v;
+    if (t->ema)
+        heed_ema_swap(t->ema);
+    heed_status status = heed__trainer_validate(t, &v, err);
+    if (t->ema)
+        heed_ema_swap(t->ema);
+    if (status)
+        return status;
+    double score = score_of(t, &v);
+    s->valid_loss = v.loss;
+    s->bleu = v.bleu;
+    s->chrf = v.chrf;
+    s->valid_update = s->update;
+    if (heed__metric_better(t->recipe.train.valid_metric, score, s->best)) {
+        s->best = score;
+        s->best_update = s->update;
+        s->stale = 0;
+        status = publish_best(t, err);
+    } else {
+        s->stale++;
+    }
+    tick(t);
+    s->valid_seconds = s->seconds;
+    tell(t, HEED_TRAIN_VALIDATION);
+    return status ? status : log_validation(t, err);
+}
+
+static heed_status save(heed_trainer *t, bool scheduled, heed_error *err)
+{
+    heed_status status = heed__checkpoint_save(t, scheduled, err);
+    t->saved_clock = now();
+    if (!status)
+        tell(t, HEED_TRAIN_SAVE);
+    return status;
+}
+
+static bool due(int64_t update, int64_t every)
+{
+    return every && update % every == 0;
+}
+
+/* Validation and saves that this update asks for; `last`: it is the last one. */
+static heed_status look_after(heed_trainer *t, bool last, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    heed__train_state *s = &t->state;
+    bool valid = due(s->update, o->valid_every) || last ||
+                 (o->valid_minutes > 0 && s->seconds - s->valid_seconds >= 60 * o->valid_minutes);
+    valid = valid && s->valid_update != s->update;
+    if (valid) {
+        heed_status status = validate(t, err);
+        if (status)
+            return status;
+    }
+    if (valid || due(s->update, o->save_every)) {
+        heed__candidates_add(t, valid);
+        return save(t, true, err);
+    }
+    if (o->save_minutes > 0 && now() - t->saved_clock >= 60 * o->save_minutes)
+        return save(t, false, err);
+    return HEED_OK;
+}
+
+/* Back to the last save with a smaller step; the same again if that does not help, and then no
+ * more. */
+static heed_status recover(heed_trainer *t, const heed_error *why, heed_error *err)
+{
+    int64_t from = t->state.update + 1;
+    if (t->state.rollbacks >= HEED_MAX_ROLLBACKS)
+        return heed__fail(err, HEED_NUMERIC,
+                          "%.300s; %d times already training went back to its last save with half "
+                          "the rate: choose a smaller --rate or a longer --warmup",
+                          why->text, HEED_MAX_ROLLBACKS);
+    if (heed__checkpoint_roll_back(t, err))
+        return err->status;
+    heed__trainer_say(
+        t, HEED_LOG_WARNING, "%s; back to update %lld, with the learning rate times %g", why->text,
+        (long long)t->state.update, pow(HEED_ROLLBACK_RATE, (double)t->state.rollbacks));
+    tell(t, HEED_TRAIN_ROLLBACK);
+    return heed__log_rollback(t->log, from, t->state.update, why->text, err);
+}
+
+static heed_status round_of(heed_trainer *t, bool *done, heed_train_reason *reason, heed_error *err)
+{
+    heed__update u;
+    heed_error wrong = {0};
+    double begin = now();
+    heed_status status = heed__trainer_update(t, &u, &wrong);
+    tick(t);
+    if (status == HEED_NUMERIC)
+        return recover(t, &wrong, err);
+    if (status)
+        return heed__fail(err, status, "%s", wrong.text);
+    if ((status = after_update(t, &u, now() - begin, err)))
+        return status;
+    *done = limit_reached(t, reason);
+    if (!(status = look_after(t, *done, err)) && !*done)
+        *done = limit_reached(t, reason);
+    tick(t);
+    return status;
+}
+
+/* ---- the end ---- */
+
+/* The average is kept if it validates no worse than the best save alone. */
+static heed_status average(heed_trainer *t, heed_train_result *result, heed_error *err)
+{
+    const heed__train_state *s = &t->state;
+    int metric = t->recipe.train.valid_metric, count;
+    heed__validation v;
+    heed__pathname path, best;
+    if (s->n_candidates < 2)
+        return HEED_OK;
+    heed_status status = heed__candidates_average(t, &count, err);
+    if (status || count < 2)
+        return status;
+    if ((status = heed__trainer_validate(t, &v, err)))
+        return status;
+    result->average_score = score_of(t, &v);
+    bool better = !heed__metric_better(metric, s->best, result->average_score);
+    result->averaged = better ? count : 0;
+    status = heed__pathname_format(path, err, "%s/model.safetensors", t->place);
+    if (!status && better)
+        return heed_params_save(t->params, path, err);
+    if (!status)
+        status = heed__pathname_format(best, err, "%s/training/best.safetensors", t->place);
+    return status ? status : heed__file_copy(best, path, &t->allocator, err);
+}
+
+heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_error *err)
+{
+    heed_error own = {0};
+    bool done = false, asked = false;
+    heed_train_reason reason = HEED_TRAIN_ASKED;
+    *result = (heed_train_result){.average_score = NAN};
+    t->clock = t->saved_clock = now();
+    if (!heed__trainer_settle(t, &own))
+        done = limit_reached(t, &reason);
+    while (!own.status && !done && !asked) {
+        asked = t->hooks.stop && t->hooks.stop(t->hooks.context);
+        if (!asked)
+            round_of(t, &done, &reason, &own);
+    }
+    if (!own.status && asked)
+        save(t, false, &own);
+    if (!own.status && done && t->state.valid_update != t->state.update)
+        look_after(t, true, &own);
+    if (!own.status && done && !average(t, result, &own))
+        heed__curves_write(t, &own);
+    result->reason = asked ? HEED_TRAIN_ASKED : reason;
+    result->last = t->progress;
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+}
