@@ -17,13 +17,15 @@ typedef struct command {
 } command;
 
 extern const heed_option_set help_options, version_options, list_options, selftest_options,
-    bench_options, train_options;
+    bench_options, train_options, translate_options, score_options;
 int help_run(int argc, const char *const *argv);
 int version_run(int argc, const char *const *argv);
 int list_run(int argc, const char *const *argv);
 int selftest_run(int argc, const char *const *argv);
 int bench_run(int argc, const char *const *argv);
 int train_run(int argc, const char *const *argv);
+int translate_run(int argc, const char *const *argv);
+int score_run(int argc, const char *const *argv);
 
 /* The table, ended by a name of NULL; by name, or NULL after saying on stderr what was meant. */
 extern const command commands[];
@@ -49,6 +51,8 @@ void complain(const char *format, ...)
     __attribute__((format(printf, 1, 2)))
 #endif
     ;
+/* A JSON string on stdout; text is UTF-8. */
+void print_json_text(const char *text);
 /* One of several words, as in `heed list ops`: its index, or -1 after saying what was meant.  names
  * ends with NULL. */
 int choose_word(const char *what, const char *word, const char *const *names);

@@ -10,6 +10,8 @@
 
 const command commands[] = {
     {"train", &train_options, train_run},
+    {"translate", &translate_options, translate_run},
+    {"score", &score_options, score_run},
     {"list", &list_options, list_run},
     {"selftest", &selftest_options, selftest_run},
     {"bench", &bench_options, bench_run},
