@@ -230,11 +230,17 @@ $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 # cli, labs and examples see the public headers only; cli also bench/bench.h.
 $(OUT)/cli/%.o: INTERNAL := -I.
 $(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
-INTERNAL = -Isrc -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
+INTERNAL = -Isrc -I$(OUT)/src -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
 $(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(call say,cc)
 	$(Q)$(COMPILE) $(INTERNAL) -c -o $@ $<
+
+# A page as a C string.
+$(OUT)/%.html.inc: %.html
+	@mkdir -p $(@D)
+	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
+$(OUT)/src/show/attention_html.o: $(OUT)/src/show/page.html.inc
 
 # The one C++ file: SentencePiece has no C interface.
 $(OUT)/%.o: %.cc $(OUT)/flags

@@ -15,30 +15,42 @@ typedef struct heed_labels {
     const char *const *text; /* UTF-8, one a row or column */
     int64_t count;
 } heed_labels;
-/* maps as heed_model_attention gives them for one sentence; a map's rows are labelled by the side
- * its queries come from, its columns by that of its keys. */
+/* Maps as heed_model_attention gives them for one sentence.  A decoder's row is labelled by what it
+ * writes at that place, and the columns of its self-attention by what it has read by then, which is
+ * one further back. */
 typedef struct heed_attention_picture {
     const char *title;
-    heed_labels source, target;
+    heed_labels source; /* x1 .. xm EOS */
+    heed_labels target; /* y1 .. yn EOS, what the decoder writes */
+    heed_labels read;   /* BOS y1 .. yn, what it reads */
     const heed_attention_map *maps;
     int64_t count;
 } heed_attention_picture;
-/* Adds up rows and columns of every map by word: word_of (piece -> word), `words` labels.  Rows of
- * the result are means over the pieces of the query word, columns sums over the key word's. */
-heed_status heed_attention_by_words(const heed_attention_picture *in, const int32_t *source_word,
-                                    heed_labels source_words, const int32_t *target_word,
-                                    heed_labels target_words, heed_arena *arena,
-                                    heed_attention_picture *out, heed_error *err);
-/* One SVG: an overview grid of all heads (a row a layer) for each kind of attention, and one large
- * map with legible labels.  large: index into maps, or -1 for the average of the cross-attention
- * heads whose alignment is sharpest. */
+/* Adds up rows and columns of every map by word.  Rows of the result are means over the pieces of
+ * the query word, columns sums over the key word's, so that rows still add up to 1. */
+typedef struct heed_label_words {
+    const int32_t *word; /* one for each label: which word it belongs to */
+    heed_labels words;   /* every one of them with at least one label */
+} heed_label_words;
+heed_status heed_attention_by_words(const heed_attention_picture *in, heed_label_words source,
+                                    heed_label_words target, heed_label_words read,
+                                    heed_arena *arena, heed_attention_picture *out,
+                                    heed_error *err);
+/* In what follows `large` says which map is shown large: an index into maps, or -1 for the average
+ * of those cross-attention heads that together align the two texts best.  The picture says which it
+ * is.  Weights that are not finite are marked as such. */
+
+/* One SVG, made for a width of 1280: the large map with its labels and, for each row, the column
+ * that weighs most; below it all heads of each kind of attention, a row a layer. */
 heed_status heed_attention_svg(const heed_attention_picture *p, int64_t large, heed_arena *arena,
                                const char **svg, heed_error *err);
-/* The same as a page: a head clicked on in the overview is shown large. */
+/* The same as a page: a head clicked on, or reached with the arrow keys, is shown large; weights
+ * under the pointer are told. */
 heed_status heed_attention_html(const heed_attention_picture *p, int64_t large, heed_arena *arena,
                                 const char **html, heed_error *err);
-/* One map in the terminal: rows are target words, columns numbered source words with a legend;
- * aligned also with double-width signs.  width: of the terminal; colour: 256-colour codes. */
+/* The large map for a terminal of `width` columns: a line a row, columns numbered, with a legend;
+ * aligned also with double-width signs.  colour: shades and 256-colour codes; else weights in tenths
+ * and nothing beyond ASCII but the labels. */
 heed_status heed_attention_text(const heed_attention_picture *p, int64_t large, int width,
                                 bool colour, heed_arena *arena, const char **text, heed_error *err);
 

@@ -60,8 +60,7 @@ typedef struct heed_vocab_options {
     int64_t min_count; /* whitespace: rarer words are unknown */
     double coverage;   /* of characters; 0 means 1 (0.9995 for Chinese or Japanese) */
     int64_t max_lines; /* lines used at most, drawn evenly; 0 means all */
-    uint64_t seed;
-    int threads;
+    uint64_t seed;     /* for drawing them */
 } heed_vocab_options;
 /* Where the lines come from: *text NULL at the end; valid until the next call. */
 typedef struct heed_line_source {
@@ -69,7 +68,9 @@ typedef struct heed_line_source {
     void *context;
 } heed_line_source;
 /* Learns a vocabulary and writes it to path, whole or not at all.  If the text supports fewer
- * pieces than asked for, the size is lowered and the log told. */
+ * pieces than asked for, the size is lowered and the log told.  Lines that are not UTF-8 are left
+ * out and the log told.  The same lines give the same file: SentencePiece learns on one thread,
+ * because its sums over several depend on how many they are. */
 heed_status heed_vocab_train(const heed_vocab_options *options, const heed_line_source *lines,
                              const char *path, const heed_log_sink *log, heed_error *err);
 

@@ -51,15 +51,11 @@ static void offer(heed__top *top, const heed__candidate *c)
     top->item[hole] = *c;
 }
 
-/* What a log-probability must not be below to get in after `base`: rounded down, so that nothing is
- * lost to the narrower type. */
+/* What a log-probability must not be below to get in after `base`.  Rounding to the narrower type
+ * loses nothing: no number of that type lies between. */
 static heed_real floor_after(const heed__top *top, double base)
 {
-    if (top->count < top->room)
-        return -(heed_real)INFINITY;
-    double exact = top->item[0].log_p - base;
-    heed_real floor = (heed_real)exact;
-    return (double)floor > exact ? (heed_real)nextafterf((float)floor, -INFINITY) : floor;
+    return top->count < top->room ? -(heed_real)INFINITY : (heed_real)(top->item[0].log_p - base);
 }
 
 bool heed__top_scan(heed__top *top, const heed_real *log_p, int64_t vocabulary, double base,

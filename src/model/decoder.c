@@ -72,8 +72,11 @@ heed_status heed_decoder_start(heed_decoder *d, const heed_batch *batch, heed_er
     heed_tape_reset(d->tape);
     if (heed__model_takes(d->model, d->tape, batch, false))
         d->model->class->start(d, batch);
-    if (tape_status(d, err) || reserve(d, batch->source->count, err))
-        return err ? err->status : HEED_ARGUMENT;
+    heed_status status = tape_status(d, err);
+    if (!status)
+        status = reserve(d, batch->source->count, err);
+    if (status)
+        return status;
     d->sentences = d->rows = d->rows_before = batch->source->count;
     for (int64_t r = 0; r < d->rows; r++)
         d->row[r] = (heed__hypothesis){(int32_t)r, (int32_t)r};
@@ -115,6 +118,8 @@ heed_status heed_decoder_reorder(heed_decoder *d, const int32_t *parent, int64_t
 {
     if (!d->started)
         return heed__fail(err, HEED_STATE, "cannot reorder rows: there was no start");
+    if (rows < 0)
+        return heed__fail(err, HEED_ARGUMENT, "cannot reorder to %lld rows", (long long)rows);
     int32_t before = 0;
     for (int64_t r = 0; r < rows; r++) {
         if (parent[r] < 0 || parent[r] >= d->rows)

@@ -89,6 +89,18 @@ void heed__draw_escaped(heed__string *s, const char *text)
     }
 }
 
+void heed__draw_json(heed__string *s, const char *text)
+{
+    int32_t c;
+    heed__string_add(s, "\"");
+    for (int n; (n = heed__draw_next(text, &c)) > 0; text += n)
+        if (c < 0x20 || c == 0xFFFD || strchr("\"\\<>&\x7F", c < 0x80 ? (int)c : ' '))
+            heed__string_format(s, "\\u%04x", (unsigned)c);
+        else
+            heed__string_add_bytes(s, text, (size_t)n);
+    heed__string_add(s, "\"");
+}
+
 int heed__draw_columns(const char *text)
 {
     int32_t c;

@@ -19,6 +19,8 @@ void heed__draw_shape(heed__string *s, const char *pattern, const double *v);
 /* Text between tags or inside quotes.  Control characters and broken UTF-8, which XML forbids,
  * become U+FFFD. */
 void heed__draw_escaped(heed__string *s, const char *text);
+/* A quoted JSON text that may also stand inside <script>. */
+void heed__draw_json(heed__string *s, const char *text);
 
 /* The first code point of a text and its bytes; U+FFFD and 1 for a broken byte.  0 at the end. */
 int heed__draw_next(const char *text, int32_t *point);

@@ -54,6 +54,7 @@ typedef struct heed__maker {
     heed_tokens *token[2]; /* (window) as drawn */
     int64_t *pair;         /* (window) as drawn */
     heed__drawn *drawn, *spare;
+    int64_t *need;           /* (window + 1) for cutting */
     heed_arena *arena;       /* of all these */
     heed_arena *scratch;     /* of one sentence's tokenising */
     const atomic_bool *stop; /* give up: the window will not be used */

@@ -124,6 +124,7 @@ heed_status heed__maker_init(heed__maker *m, const heed_corpus *c, const heed_vo
     m->pair = array(m, o->window, sizeof *m->pair, &short_of);
     m->drawn = array(m, o->window, sizeof *m->drawn, &short_of);
     m->spare = array(m, o->window, sizeof *m->spare, &short_of);
+    m->need = array(m, o->window + 1, sizeof *m->need, &short_of);
     for (int side = 0; side < 2; side++) {
         m->token[side] = array(m, o->window, sizeof *m->token[side], &short_of);
         if (!worth_caching(m, side, &report))
@@ -264,40 +265,40 @@ static int64_t tokens_at(const heed__window *w, int64_t i)
     return w->target[i].count + 1;
 }
 
-/* How few batches the pairs from `at` on can be: each as full as the budget allows. */
-static int64_t fewest(const heed__window *w, int64_t at, int64_t budget)
+/* need[i]: how few batches the pairs from i on can be, (pairs + 1) of them.  Filling each batch as
+ * far as the budget allows gives the fewest; a pair above the budget is one alone. */
+static void count_needed(const heed__window *w, int64_t budget, int64_t *need)
 {
-    int64_t batches = 0, room = 0;
-    for (; at < w->pairs; at++) {
-        if (tokens_at(w, at) > room || !batches) {
-            batches++;
-            room = budget;
-        }
-        room -= tokens_at(w, at);
+    int64_t end = w->pairs, tokens = 0; /* of a full batch that begins with pair i */
+    need[end] = 0;
+    for (int64_t i = w->pairs - 1; i >= 0; i--) {
+        tokens += tokens_at(w, i);
+        while (tokens > budget && end > i + 1)
+            tokens -= tokens_at(w, --end);
+        need[i] = need[end] + 1;
     }
-    return batches;
 }
 
-/* Cuts into at most `batches`, each as near to its share of what is left as the budget allows;
- * returns how many pairs found a place. */
-static int64_t cut(heed__window *w, int64_t batches, int64_t budget)
+/* As few batches as can be, each as near to its share of what is left as it may be: within the
+ * budget, and so that the rest still fits into the batches left. */
+static void cut(heed__window *w, int64_t budget, int64_t *need)
 {
+    count_needed(w, budget, need);
     int64_t total = 0, at = 0;
     for (int64_t i = 0; i < w->pairs; i++)
         total += tokens_at(w, i);
-    w->batches = 0;
-    while (w->batches < batches && at < w->pairs) {
-        int64_t share = total / (batches - w->batches), tokens = 0, with = tokens_at(w, at);
-        w->first[w->batches] = at;
-        do {
-            tokens = with;
-            with += ++at < w->pairs ? tokens_at(w, at) : 0;
-        } while (at < w->pairs && with <= budget && with - share <= share - tokens);
+    for (int64_t left = need[0]; left > 0; left--) {
+        int64_t share = total / left, tokens = tokens_at(w, at), more;
+        w->first[w->batches] = at++;
+        for (; at < w->pairs && (more = tokens + tokens_at(w, at)) <= budget; at++) {
+            if (need[at] < left && more - share > share - tokens)
+                break;
+            tokens = more;
+        }
         w->count[w->batches] = at - w->first[w->batches];
         w->batches++;
         total -= tokens;
     }
-    return at;
 }
 
 static void shuffle_batches(heed__window *w, const heed__maker *m)
@@ -339,10 +340,7 @@ void heed__window_make(heed__window *w, heed__maker *m, heed_batches_position p)
         w->target[i] = m->token[1][sorted[i].at];
         w->pair[i] = m->pair[sorted[i].at];
     }
-    int64_t budget = m->options.batch_tokens;
-    int64_t batches = fewest(w, 0, budget);
-    for (int64_t placed; (placed = cut(w, batches, budget)) < w->pairs;)
-        batches += fewest(w, placed, budget);
+    cut(w, m->options.batch_tokens, m->need);
     if (!m->options.in_order)
         shuffle_batches(w, m);
 

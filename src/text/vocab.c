@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "text/utf8.h"
+#include "text/vocab_clean.h"
 
 #include <string.h>
 
@@ -46,6 +47,15 @@ static heed_status read_pieces(heed_vocab *v, const char *path, const char *join
 {
     if (size == 0)
         return heed__fail(err, HEED_FORMAT, "cannot read vocabulary '%s': it is empty", path);
+    /* A SentencePiece model begins with the key of a field: 1 pieces, 2 trainer_spec, or 3
+     * normalizer_spec; none of them is how a piece begins. */
+    if (*bytes == 0x0A || *bytes == 0x12 || *bytes == 0x1A)
+        return heed__spm_read(v, path, bytes, size, err);
+    if (memchr(bytes, '\0', size < 4096 ? size : 4096))
+        return heed__fail(err, HEED_FORMAT,
+                          "cannot read vocabulary '%s': it is neither a SentencePiece model nor a "
+                          "text with one piece a line",
+                          path);
     v->kind = HEED_WHITESPACE;
     if (joiner && set_joiner(v, joiner, err))
         return err ? err->status : HEED_ARGUMENT;
@@ -80,6 +90,7 @@ void heed_vocab_free(heed_vocab *v)
     if (!v)
         return;
     heed_allocator a = v->allocator;
+    heed__spm_close(v->spm);
     heed__release(&a, v->joiner, v->joiner_length, 1);
     heed__pieces_deinit(&v->pieces);
     heed__release(&a, v, 1, sizeof *v);
@@ -110,22 +121,34 @@ int32_t heed_vocab_find(const heed_vocab *v, const char *piece)
 
 /* ---- there and back ---- */
 
+static heed_status check_text(const char *text, size_t length, heed_error *err)
+{
+    size_t bad;
+    return heed__utf8_valid(text, length, &bad)
+               ? HEED_OK
+               : heed__fail(err, HEED_ARGUMENT,
+                            "cannot encode a text: byte %zu of %zu is not UTF-8", bad + 1, length);
+}
+
+heed_status heed__vocab_clean(const char *text, size_t length, heed_arena *arena,
+                              const char **clean, size_t *clean_length, heed_error *err)
+{
+    if (check_text(text, length, err))
+        return HEED_ARGUMENT;
+    *clean = heed__clean(text, length, arena, clean_length);
+    return *clean ? HEED_OK
+                  : heed__fail(err, HEED_MEMORY, "out of memory for a text of %zu bytes", length);
+}
+
 heed_status heed_vocab_encode(const heed_vocab *v, const char *text, size_t length,
                               heed_arena *arena, heed_tokens *tokens, heed_error *err)
 {
-    size_t bad;
-    if (!heed__utf8_valid(text, length, &bad))
-        return heed__fail(err, HEED_ARGUMENT, "cannot encode a text: byte %zu of %zu is not UTF-8",
-                          bad + 1, length);
-    return heed__words_encode(v, text, length, arena, tokens, err);
-}
-
-heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t length, double strength,
-                              const heed_rng *rng, heed_arena *arena, heed_tokens *tokens,
-                              heed_error *err)
-{
-    (void)strength, (void)rng;
-    return heed_vocab_encode(v, text, length, arena, tokens, err);
+    if (v->kind == HEED_WHITESPACE)
+        return check_text(text, length, err)
+                   ? HEED_ARGUMENT
+                   : heed__words_encode(v, text, length, arena, tokens, err);
+    heed_status status = heed__vocab_clean(text, length, arena, &text, &length, err);
+    return status ? status : heed__spm_encode(v->spm, text, length, arena, tokens, err);
 }
 
 heed_status heed_vocab_decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
@@ -136,19 +159,6 @@ heed_status heed_vocab_decode(const heed_vocab *v, const int32_t *ids, int64_t n
             return heed__fail(err, HEED_ARGUMENT,
                               "cannot decode: id %d at position %lld, expected 0 to %d", ids[i],
                               (long long)i, v->pieces.count - 1);
-    return heed__words_decode(v, ids, n, arena, text, err);
-}
-
-int64_t heed_vocab_words(const heed_vocab *v, const int32_t *ids, int64_t n, int32_t *word)
-{
-    int32_t words = 0;
-    bool joined = false;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t id = in_range(v, ids[i]) ? ids[i] : HEED_UNK;
-        if (i == 0 || !joined || v->pieces.item[id].type == HEED__PIECE_CONTROL)
-            words++;
-        joined = heed__words_continues(v, id);
-        word[i] = words - 1;
-    }
-    return words;
+    return v->kind == HEED_WHITESPACE ? heed__words_decode(v, ids, n, arena, text, err)
+                                      : heed__spm_decode(v->spm, ids, n, arena, text, err);
 }

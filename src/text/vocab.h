@@ -3,6 +3,7 @@
 #ifndef HEED_TEXT_VOCAB_H
 #define HEED_TEXT_VOCAB_H
 
+#include "text/sentencepiece_shim.h"
 #include "text/vocab_pieces.h"
 
 #include <heed/text.h>
@@ -16,12 +17,24 @@ struct heed_vocab {
     heed__pieces pieces;
     char *joiner; /* without its space; NULL if there is none */
     size_t joiner_length;
-    struct heed__spm *spm; /* SentencePiece's own object; NULL for words */
+    /* the others are SentencePiece's */
+    heed__spm *spm;
+    float least_score; /* of the ordinary pieces */
+    uint32_t longest;  /* bytes of the longest piece */
+    bool has_bytes;    /* <0x00> .. <0xFF> stand for what is in no piece */
 };
+
+/* U+2581, which SentencePiece writes for a space. */
+#define HEED__SPACE "\xe2\x96\x81"
+#define HEED__SPACE_LENGTH (sizeof HEED__SPACE - 1)
 
 /* The text of special piece i and its type. */
 const char *heed__special(int32_t i);
 heed__piece_type heed__special_type(int32_t i);
+
+/* A text as SentencePiece shall see it (vocab_clean.h); ARGUMENT if it is not UTF-8. */
+heed_status heed__vocab_clean(const char *text, size_t length, heed_arena *arena,
+                              const char **clean, size_t *clean_length, heed_error *err);
 
 /* ---- words between spaces ---- */
 
@@ -34,7 +47,15 @@ heed_status heed__words_decode(const heed_vocab *v, const int32_t *ids, int64_t 
                                heed_arena *arena, const char **text, heed_error *err);
 /* Whether the piece is joined to the one behind it. */
 bool heed__words_continues(const heed_vocab *v, int32_t id);
-heed_status heed__words_train(const heed_vocab_options *options, const heed_line_source *lines,
-                              const char *path, const heed_log_sink *log, heed_error *err);
+/* Learns and writes a vocabulary; *count is how many pieces it has. */
+heed_status heed__words_learn(const heed_vocab_options *options, const heed_line_source *lines,
+                              const char *path, int32_t *count, heed_error *err);
+
+/* ---- SentencePiece ---- */
+
+heed_status heed__spm_read(heed_vocab *v, const char *path, const void *bytes, size_t size,
+                           heed_error *err);
+heed_status heed__spm_learn(const heed_vocab_options *options, const heed_line_source *lines,
+                            const char *path, int32_t *count, heed_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "text/utf8.h"
 #include "text/vocab.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,14 +91,37 @@ static heed_status next_drawn(void *context, const char **text, size_t *length, 
     return HEED_OK;
 }
 
-static heed_status learn(const heed_vocab_options *options, const heed_line_source *lines,
+static void tell(const heed_log_sink *log, heed_log_level level, const char *format, ...)
+    HEED_PRINTF(3, 4);
+static void tell(const heed_log_sink *log, heed_log_level level, const char *format, ...)
+{
+    char line[200];
+    if (!log || !log->write)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    log->write(log->context, level, line);
+}
+
+static heed_status learn(const heed_vocab_options *o, const heed_line_source *lines,
                          const char *path, const heed_log_sink *log, heed_error *err)
 {
-    return heed__words_train(options, lines, path, log, err);
+    int32_t count = 0;
+    heed_status status = o->kind == HEED_WHITESPACE ? heed__words_learn(o, lines, path, &count, err)
+                                                    : heed__spm_learn(o, lines, path, &count, err);
+    if (!status && count < o->size)
+        tell(log, HEED_LOG_WARNING, "the text supports %d pieces, fewer than the %lld asked for",
+             count, (long long)o->size);
+    return status;
 }
 
 static heed_status check(const heed_vocab_options *o, const char *path, heed_error *err)
 {
+    if (o->kind != HEED_UNIGRAM && o->kind != HEED_BPE && o->kind != HEED_WHITESPACE)
+        return heed__fail(err, HEED_ARGUMENT, "cannot learn vocabulary '%s': unknown kind %d", path,
+                          (int)o->kind);
     int64_t least = o->kind == HEED_WHITESPACE && o->size == 0 ? 0 : HEED__SPECIALS + 1;
     if (o->size < least || o->size > INT32_MAX)
         return heed__fail(err, HEED_ARGUMENT,
@@ -136,13 +160,10 @@ heed_status heed_vocab_train(const heed_vocab_options *options, const heed_line_
     }
     if (!status)
         status = learn(options, &usable, path, log, err);
-    if (f.broken && log && log->write) {
-        char line[160];
-        snprintf(line, sizeof line,
-                 "%lld of %lld lines are not UTF-8 and were left out (the first is line %lld)",
-                 (long long)f.broken, (long long)f.lines, (long long)f.first_broken);
-        log->write(log->context, HEED_LOG_WARNING, line);
-    }
+    if (f.broken)
+        tell(log, HEED_LOG_WARNING,
+             "%lld of %lld lines are not UTF-8 and were left out (the first is line %lld)",
+             (long long)f.broken, (long long)f.lines, (long long)f.first_broken);
     heed__release(&a, f.drawn, (size_t)options->max_lines, sizeof *f.drawn);
     heed_arena_free(f.arena);
     return status;

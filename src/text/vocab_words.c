@@ -8,7 +8,6 @@
 #include "text/utf8.h"
 #include "text/vocab.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,8 +202,8 @@ static heed_status write_words(const heed__pieces *words, int32_t count, const c
     return heed__atomic_commit(f, err);
 }
 
-heed_status heed__words_train(const heed_vocab_options *options, const heed_line_source *lines,
-                              const char *path, const heed_log_sink *log, heed_error *err)
+heed_status heed__words_learn(const heed_vocab_options *options, const heed_line_source *lines,
+                              const char *path, int32_t *count, heed_error *err)
 {
     heed__pieces words = {0};
     heed_status status = heed__pieces_init(&words, NULL, err);
@@ -214,20 +213,14 @@ heed_status heed__words_train(const heed_vocab_options *options, const heed_line
         status = heed__fail(err, HEED_ARGUMENT,
                             "cannot learn vocabulary '%s': there is not a word in the text", path);
     if (!status) {
-        int32_t count = words.count;
-        qsort(words.item + HEED__SPECIALS, (size_t)(count - HEED__SPECIALS), sizeof *words.item,
-              by_count);
-        while (count > HEED__SPECIALS && words.item[count - 1].count < options->min_count)
-            count--;
-        if (options->size && options->size < count)
-            count = (int32_t)options->size;
-        if (count < options->size && log && log->write) {
-            char line[128];
-            snprintf(line, sizeof line, "the text has %d pieces, fewer than the %lld asked for",
-                     count, (long long)options->size);
-            log->write(log->context, HEED_LOG_INFO, line);
-        }
-        status = write_words(&words, count, path, err);
+        *count = words.count;
+        qsort(words.item + HEED__SPECIALS, (size_t)(words.count - HEED__SPECIALS),
+              sizeof *words.item, by_count);
+        while (*count > HEED__SPECIALS && words.item[*count - 1].count < options->min_count)
+            --*count;
+        if (options->size && options->size < *count)
+            *count = (int32_t)options->size;
+        status = write_words(&words, *count, path, err);
     }
     heed__pieces_deinit(&words);
     return status;

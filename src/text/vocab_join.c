@@ -1,0 +1,55 @@
+/* vocab_join.c: which pieces are one word.
+ *
+ * Words between spaces: a piece that ends in the joiner goes on in the next one.  SentencePiece: a
+ * word begins at a piece with U+2581 in front.  Languages that write no spaces would have one word
+ * a line, so there every piece is a word: no two pieces are joined where one of the characters that
+ * meet is of such a script, or is a full-width sign. */
+#include "text/utf8.h"
+#include "text/vocab.h"
+
+#include <string.h>
+
+/* Han, Hiragana, Katakana, Thai, Lao, Burmese, Khmer, and the signs that go with the first three;
+ * first and last character of each block. */
+static bool has_no_spaces(int32_t c)
+{
+    static const int32_t blocks[][2] = {
+        {0x0E00, 0x0EFF}, {0x1000, 0x109F},   {0x1780, 0x17FF},   {0x2E80, 0x312F},
+        {0x3190, 0x9FFF}, {0xA9E0, 0xA9FF},   {0xF900, 0xFAFF},   {0xFE30, 0xFE4F},
+        {0xFF00, 0xFFEF}, {0x1AFF0, 0x1B16F}, {0x20000, 0x3FFFF},
+    };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        if (c >= blocks[i][0] && c <= blocks[i][1])
+            return true;
+    return false;
+}
+
+/* Whether the piece goes on with the word that the one before it is in. */
+static bool goes_on(const heed_vocab *v, int32_t before, int32_t id)
+{
+    const heed__piece *a = &v->pieces.item[before], *b = &v->pieces.item[id];
+    if (a->type == HEED__PIECE_CONTROL || b->type == HEED__PIECE_CONTROL)
+        return false;
+    if (v->kind == HEED_WHITESPACE)
+        return heed__words_continues(v, before);
+    if (b->length >= HEED__SPACE_LENGTH && memcmp(b->text, HEED__SPACE, HEED__SPACE_LENGTH) == 0)
+        return false;
+    if (a->length == HEED__SPACE_LENGTH && memcmp(a->text, HEED__SPACE, HEED__SPACE_LENGTH) == 0)
+        return true;
+    int32_t left, right;
+    heed__utf8_last(a->text, a->length, &left);
+    heed__utf8_next(b->text, b->length, &right);
+    return !has_no_spaces(left) && !has_no_spaces(right);
+}
+
+int64_t heed_vocab_words(const heed_vocab *v, const int32_t *ids, int64_t n, int32_t *word)
+{
+    int32_t words = 0, before = HEED_UNK;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t id = ids[i] >= 0 && ids[i] < v->pieces.count ? ids[i] : HEED_UNK;
+        words += i == 0 || !goes_on(v, before, id);
+        word[i] = words - 1;
+        before = id;
+    }
+    return words;
+}

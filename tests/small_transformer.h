@@ -1,0 +1,123 @@
+/* small_transformer.h: a Transformer small enough to look into, made-up sentence pairs for it, and
+ * what the tests of src/model ask again and again. */
+#ifndef HEED_TESTS_SMALL_TRANSFORMER_H
+#define HEED_TESTS_SMALL_TRANSFORMER_H
+
+#include <heed/model.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The same sums in another order: relative to numbers around 1 to 10. */
+#ifdef HEED_DOUBLE
+#define SAME 1e-12
+#else
+#define SAME 1e-5
+#endif
+
+enum { VOCABULARY = 17, MOST_PAIRS = 64, LONGEST = 24 };
+
+static heed_model_config small_config(void)
+{
+    return (heed_model_config){
+        .transformer = {.encoder_layers = 2,
+                        .decoder_layers = 2,
+                        .d = 16,
+                        .ff = 24,
+                        .heads = 4,
+                        .activation = HEED_RELU,
+                        .residual = true,
+                        .scale_scores = true,
+                        .positions = HEED_POSITIONS_SINUSOID,
+                        .tying = HEED_TIE_ALL},
+        .longest = LONGEST,
+        .label_smoothing = 0.1,
+        .source_vocabulary = VOCABULARY,
+        .target_vocabulary = VOCABULARY,
+    };
+}
+
+static heed_model *new_model(const heed_model_config *config)
+{
+    heed_error err = {0};
+    heed_model *m = heed_model_new(config, 7, NULL, &err);
+    if (!m)
+        fail_msg("%s", err.text);
+    return m;
+}
+
+/* Sentences of 1 to 9 tokens that are neither BOS nor EOS. */
+struct pairs {
+    heed_arena *arena;
+    int count;
+    heed_tokens source[MOST_PAIRS], target[MOST_PAIRS];
+};
+
+static heed_tokens draw_sentence(heed_arena *arena, const heed_rng *rng, uint64_t at)
+{
+    heed_tokens s = {.count = 1 + heed_rng_below(rng, at, 9)};
+    int32_t *id = heed_arena_allocate(arena, (size_t)s.count * sizeof *id);
+    for (int64_t i = 0; i < s.count; i++)
+        id[i] = 3 + (int32_t)heed_rng_below(rng, at + 1 + (uint64_t)i, VOCABULARY - 3);
+    s.id = id;
+    return s;
+}
+
+static struct pairs *draw_pairs(int count, uint64_t seed)
+{
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = seed});
+    struct pairs *p = calloc(1, sizeof *p);
+    p->arena = heed_arena_new(NULL, NULL);
+    p->count = count;
+    for (int i = 0; i < count; i++) {
+        p->source[i] = draw_sentence(p->arena, &rng, (uint64_t)(200 * i));
+        p->target[i] = draw_sentence(p->arena, &rng, (uint64_t)(200 * i + 100));
+    }
+    return p;
+}
+
+static void pairs_free(struct pairs *p)
+{
+    heed_arena_free(p->arena);
+    free(p);
+}
+
+/* Pairs first .. first+count-1, in the pairs' arena. */
+static heed_batch pack(const struct pairs *p, int first, int count)
+{
+    heed_batch b;
+    heed_error err = {0};
+    if (heed_batch_pack(p->arena, p->source + first, p->target + first, count, &b, &err))
+        fail_msg("%s", err.text);
+    return b;
+}
+
+static heed_tape *new_tape(int threads)
+{
+    heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = threads, .seed = 3}, NULL);
+    assert_non_null(t);
+    return t;
+}
+
+static void assert_near(double found, double wanted, double allowed)
+{
+    if (!(fabs(found - wanted) <= allowed * fmax(1, fabs(wanted))))
+        fail_msg("found %.15g, wanted %.15g", found, wanted);
+}
+
+/* Log-probabilities of the batch's target tokens, a copy. */
+static heed_real *score(const heed_model *m, heed_tape *t, const heed_batch *b)
+{
+    heed_tape_reset(t);
+    const heed_real *log_p = heed_model_score(m, t, b);
+    if (!log_p)
+        fail_msg("%s", heed_tape_error(t)->text);
+    heed_real *copy = malloc((size_t)b->target->rows * sizeof *copy);
+    return memcpy(copy, log_p, (size_t)b->target->rows * sizeof *copy);
+}
+
+#endif

@@ -1,0 +1,727 @@
+/* The Transformer as a whole: what it computes, what it must not see, its gradients. */
+#include "small_transformer.h"
+
+#include "failing_allocator.h"
+#include "layer_check.h"
+#include <heed/train.h>
+
+/* ---- what may be seen ---- */
+
+/* Catches: a decoder that sees what it is to predict.  The tokens from `place` on change; what was
+ * said about those before must not, to the last bit. */
+static void no_token_sees_a_later_one(void **state)
+{
+    (void)state;
+    for (int pre = 0; pre < 2; pre++) {
+        heed_model_config config = small_config();
+        config.transformer.pre_norm = pre;
+        heed_model *m = new_model(&config);
+        heed_tape *t = new_tape(2);
+        struct pairs *p = draw_pairs(5, 1);
+        heed_batch b = pack(p, 0, p->count);
+        heed_real *whole = score(m, t, &b);
+        int32_t *in = (int32_t *)b.target_in;
+        for (int64_t s = 0; s < b.pairs; s++)
+            for (int64_t n = b.target->offset[s] + 1; n < b.target->offset[s + 1]; n++) {
+                int32_t kept = in[n];
+                in[n] = 3 + (kept + 1) % (VOCABULARY - 3);
+                heed_real *other = score(m, t, &b);
+                for (int64_t i = 0; i < b.target->rows; i++) {
+                    bool after = i >= n && i < b.target->offset[s + 1];
+                    assert_true(after == (whole[i] != other[i]));
+                }
+                free(other);
+                in[n] = kept;
+            }
+        free(whole);
+        pairs_free(p);
+        heed_tape_free(t);
+        heed_model_free(m);
+    }
+}
+
+/* Catches: cross-attention that looks into another sentence's source (the missing source mask), and
+ * a source token that nobody sees. */
+static void a_source_token_changes_its_own_sentence_only(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    heed_model *m = new_model(&config);
+    heed_tape *t = new_tape(1);
+    struct pairs *p = draw_pairs(4, 2);
+    heed_batch b = pack(p, 0, p->count);
+    heed_real *whole = score(m, t, &b);
+    int32_t *ids = (int32_t *)b.source_ids;
+    for (int64_t s = 0; s < b.pairs; s++)
+        for (int64_t n = b.source->offset[s]; n < b.source->offset[s + 1]; n++) {
+            int32_t kept = ids[n];
+            ids[n] = 3 + (kept + 1) % (VOCABULARY - 3);
+            heed_real *other = score(m, t, &b);
+            for (int64_t i = 0; i < b.target->rows; i++) {
+                bool own = i >= b.target->offset[s] && i < b.target->offset[s + 1];
+                assert_true(own == (whole[i] != other[i]));
+            }
+            free(other);
+            ids[n] = kept;
+        }
+    free(whole);
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_model_free(m);
+}
+
+/* ---- a batch is its sentences ---- */
+
+/* Loss and gradients of some pairs with weight 1, added to what is there. */
+static double add_loss(const heed_model *m, heed_tape *t, const heed_batch *b, double *nll)
+{
+    heed_tape_reset(t);
+    heed_tensor *loss = heed_model_loss(m, t, b, 1, nll);
+    if (heed_backward(t, loss))
+        fail_msg("%s", heed_tape_error(t)->text);
+    return (double)heed_tensor_data(loss)[0];
+}
+
+/* Catches: sentences that change each other's numbers, a loss that depends on how they are packed.
+ * Packed = alone is also what padding would have to leave untouched. */
+static void packed_sentences_are_the_sentences(void **state)
+{
+    (void)state;
+    for (int pre = 0; pre < 2; pre++) {
+        heed_model_config config = small_config();
+        config.transformer.pre_norm = pre;
+        heed_model *m = new_model(&config);
+        heed_params *params = heed_model_params(m);
+        const int64_t size = heed_params_size(params);
+        heed_real *together = malloc((size_t)size * sizeof *together);
+        heed_tape *t = new_tape(2);
+        struct pairs *p = draw_pairs(9, 3);
+        heed_batch all = pack(p, 0, p->count);
+
+        double nll, sum = 0, nll_sum = 0, loss = add_loss(m, t, &all, &nll);
+        memcpy(together, heed_params_grads(params), (size_t)size * sizeof *together);
+        heed_params_zero_grads(params);
+        heed_real *scores = score(m, t, &all);
+        for (int i = 0; i < p->count; i++) {
+            heed_batch one = pack(p, i, 1);
+            double nll_one;
+            sum += add_loss(m, t, &one, &nll_one);
+            nll_sum += nll_one;
+            heed_real *alone = score(m, t, &one);
+            for (int64_t n = 0; n < one.target->rows; n++)
+                assert_near((double)alone[n], (double)scores[all.target->offset[i] + n], SAME);
+            free(alone);
+        }
+        assert_near(loss, sum, SAME);
+        assert_near(nll, nll_sum, SAME);
+        double largest = 0;
+        for (int64_t j = 0; j < size; j++)
+            largest = fmax(largest, fabs((double)together[j]));
+        for (int64_t j = 0; j < size; j++)
+            assert_near((double)heed_params_grads(params)[j] / largest,
+                        (double)together[j] / largest, SAME);
+        free(scores);
+        free(together);
+        pairs_free(p);
+        heed_tape_free(t);
+        heed_model_free(m);
+    }
+}
+
+/* Catches: a loss or a score that is another function of the same logits than the other. */
+static void loss_and_score_agree(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.label_smoothing = 0;
+    heed_model *m = new_model(&config);
+    heed_tape *t = new_tape(1);
+    struct pairs *p = draw_pairs(8, 4);
+    heed_batch b = pack(p, 0, p->count);
+    double nll, loss = add_loss(m, t, &b, &nll), sum = 0;
+    heed_real *scores = score(m, t, &b);
+    for (int64_t n = 0; n < b.target->rows; n++)
+        sum -= (double)scores[n];
+    assert_near(loss, sum, SAME);
+    assert_near(nll, sum, SAME);
+    heed_tape_reset(t);
+    double tokens = (double)b.target->rows;
+    assert_near((double)heed_tensor_data(heed_model_loss(m, t, &b, 1 / tokens, NULL))[0],
+                sum / tokens, SAME);
+    /* Unit logits: log V + 1/2 to begin with, whatever the number of sentences. */
+    assert_true(fabs(sum / tokens - log(VOCABULARY) - 0.5) < 0.4);
+    free(scores);
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_model_free(m);
+}
+
+/* ---- tying ---- */
+
+static const heed_real *grad_of(const heed_model *m, const char *name)
+{
+    heed_tensor *x = heed_params_find(heed_model_params(m), name);
+    if (!x)
+        fail_msg("there is no parameter '%s'", name);
+    return heed_tensor_grad(x);
+}
+
+/* Catches: a tied matrix that misses one of its three gradients.  The same numbers untied give each
+ * of them alone. */
+static void tied_gradient_is_the_sum_of_three(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    heed_model *tied = new_model(&config);
+    config.transformer.tying = HEED_TIE_NONE;
+    heed_model *apart = new_model(&config);
+    heed_params *from = heed_model_params(tied), *to = heed_model_params(apart);
+    const heed_tensor *table = heed_params_find(from, "embedding.table");
+    assert_non_null(table);
+    assert_int_equal(heed_params_trainable(to),
+                     heed_params_trainable(from) + 2 * heed_tensor_count(table));
+    for (int i = 0; i < heed_params_count(to); i++) {
+        heed_param_info e = heed_params_entry(to, i);
+        const heed_tensor *x = heed_params_find(from, e.name);
+        const heed_real *values = heed_tensor_data(x ? x : table);
+        memcpy(heed_tensor_data(e.tensor), values,
+               (size_t)heed_tensor_count(e.tensor) * sizeof *values);
+    }
+    heed_tape *t = new_tape(1);
+    struct pairs *p = draw_pairs(6, 5);
+    heed_batch b = pack(p, 0, p->count);
+    assert_near(add_loss(tied, t, &b, NULL), add_loss(apart, t, &b, NULL), SAME);
+    const heed_real *sum = grad_of(tied, "embedding.table");
+    const heed_real *three[] = {grad_of(apart, "encoder.embedding.table"),
+                                grad_of(apart, "decoder.embedding.table"),
+                                grad_of(apart, "output.weight")};
+    double each[3] = {0, 0, 0};
+    for (int64_t j = 0; j < heed_tensor_count(table); j++) {
+        double wanted = 0;
+        for (int k = 0; k < 3; k++) {
+            wanted += (double)three[k][j];
+            each[k] += fabs((double)three[k][j]);
+        }
+        assert_near((double)sum[j], wanted, 10 * SAME);
+    }
+    for (int k = 0; k < 3; k++)
+        assert_true(each[k] > 1);
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_model_free(apart);
+    heed_model_free(tied);
+}
+
+/* Catches: sinusoids saved with the weights, or a table for each stack. */
+static void positions_are_not_saved(void **state)
+{
+    (void)state;
+    for (int tying = HEED_TIE_NONE; tying <= HEED_TIE_ALL; tying++)
+        for (int kind = HEED_POSITIONS_NONE; kind <= HEED_POSITIONS_LEARNED; kind++) {
+            heed_model_config config = small_config();
+            config.transformer.tying = tying;
+            config.transformer.positions = kind;
+            heed_model *m = new_model(&config);
+            heed_params *p = heed_model_params(m);
+            int tables = 0;
+            for (int i = 0; i < heed_params_count(p); i++)
+                tables += strstr(heed_params_entry(p, i).name, "positions") != NULL;
+            assert_int_equal(tables, kind != HEED_POSITIONS_LEARNED ? 0
+                                     : tying == HEED_TIE_ALL        ? 1
+                                                                    : 2);
+            assert_int_equal(heed_params_state_size(p), 0);
+            heed_model_free(m);
+        }
+}
+
+/* Catches: other frequencies than the paper's: "for any fixed offset k, PE(pos+k) can be
+ * represented as a linear function of PE(pos)", a rotation of each pair. */
+static void positions_shift_linearly(void **state)
+{
+    (void)state;
+    enum { COUNT = 60, D = 12, K = 7 };
+    heed_real pe[COUNT * D];
+    heed_sinusoid(pe, COUNT, D, HEED_POSITIONS_SINUSOID);
+    for (int i = 0; i < D / 2; i++) {
+        double angle = K * pow(10000, -2.0 * i / D);
+        for (int pos = 0; pos + K < COUNT; pos++) {
+            double s = (double)pe[pos * D + 2 * i], c = (double)pe[pos * D + 2 * i + 1];
+            const heed_real *later = pe + (pos + K) * D + 2 * i;
+            assert_near((double)later[0], s * cos(angle) + c * sin(angle), SAME);
+            assert_near((double)later[1], c * cos(angle) - s * sin(angle), SAME);
+        }
+    }
+}
+
+/* ---- chance ---- */
+
+/* Catches: dropout outside training, masks that repeat from step to step or do not come back, and
+ * one that changes the mean: to first order in a small rate the loss stays. */
+static void dropout_is_chance_with_the_right_mean(void **state)
+{
+    (void)state;
+    enum { STEPS = 300 };
+    heed_model_config config = small_config();
+    config.transformer.dropout = config.transformer.attention_dropout =
+        config.transformer.ff_dropout = 0.02;
+    heed_model *m = new_model(&config);
+    heed_tape *t = new_tape(1);
+    struct pairs *p = draw_pairs(16, 6);
+    heed_batch b = pack(p, 0, p->count);
+    heed_tape_set_recording(t, false);
+    double sum = 0, first = 0, loss[2];
+    for (int step = 0; step <= STEPS; step++) {
+        heed_tape_reset(t);
+        heed_tape_step(t, (uint64_t)(step % STEPS), 0, 0); /* the last is the first again */
+        double l = (double)heed_tensor_data(heed_model_loss(m, t, &b, 1, NULL))[0];
+        if (step == 0)
+            first = l;
+        else if (step < STEPS)
+            assert_true(l != first);
+        else
+            assert_true(l == first);
+        sum += step < STEPS ? l : 0;
+    }
+    heed_tape_set_training(t, false);
+    for (int i = 0; i < 2; i++) {
+        heed_tape_reset(t);
+        heed_tape_step(t, (uint64_t)i, 0, 0);
+        loss[i] = (double)heed_tensor_data(heed_model_loss(m, t, &b, 1, NULL))[0];
+    }
+    assert_true(loss[0] == loss[1]);
+    assert_near(sum / STEPS, loss[0], 0.01);
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_model_free(m);
+}
+
+/* Catches: anything in a step that is not a function of seed, data and number of threads. */
+static void runs_repeat_to_the_last_bit(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.transformer.dropout = 0.1;
+    heed_real *first = NULL;
+    for (int run = 0; run < 2; run++) {
+        heed_model *m = new_model(&config);
+        heed_params *params = heed_model_params(m);
+        heed_optimizer *o =
+            heed_optimizer_new(params, &(heed_optimizer_options){.kind = HEED_ADAM}, NULL, NULL);
+        heed_tape *t = new_tape(2);
+        struct pairs *p = draw_pairs(32, 7);
+        for (int step = 1; step <= 4; step++) {
+            heed_batch b = pack(p, 8 * (step - 1), 8);
+            heed_tape_reset(t);
+            heed_tape_step(t, (uint64_t)step, 0, 0);
+            assert_int_equal(heed_backward(t, heed_model_loss(m, t, &b, 0.02, NULL)), HEED_OK);
+            heed_optimizer_step(o, 1e-3, 2);
+        }
+        size_t bytes = (size_t)heed_params_size(params) * sizeof *first;
+        if (run == 0)
+            first = memcpy(malloc(bytes), heed_params_values(params), bytes);
+        else
+            assert_memory_equal(first, heed_params_values(params), bytes);
+        pairs_free(p);
+        heed_tape_free(t);
+        heed_optimizer_free(o);
+        heed_model_free(m);
+    }
+    free(first);
+}
+
+/* ---- attention maps ---- */
+
+static double entropy(const heed_real *p, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum -= p[i] > 0 ? (double)p[i] * log((double)p[i]) : 0;
+    return sum;
+}
+
+/* The mean of entropy / log n over the rows of all maps with at least 4 keys. */
+static double mean_entropy(const heed_model_config *config)
+{
+    heed_model *m = new_model(config);
+    heed_tape *t = new_tape(1);
+    struct pairs *p = draw_pairs(20, 8);
+    heed_batch b = pack(p, 0, p->count);
+    const heed_attention_map *maps;
+    int64_t n = heed_model_attention(m, t, &b, &maps), rows = 0;
+    assert_string_equal(heed_tape_error(t)->text, "");
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t q = 0; q < maps[i].queries; q++) {
+            int64_t keys = maps[i].kind == HEED_DECODER_SELF ? q + 1 : maps[i].keys;
+            if (keys < 4)
+                continue;
+            sum += entropy(maps[i].weight + q * maps[i].keys, keys) / log((double)keys);
+            rows++;
+        }
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_model_free(m);
+    return sum / (double)rows;
+}
+
+/* Catches: scores that are large from the start, so that heads look at one token and learn
+ * slowly: weights too large, or 1/sqrt(d_k) forgotten. */
+static void attention_starts_out_even(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.transformer.d = 64;
+    config.transformer.heads = 2; /* d_k is 32: the scale counts */
+    double scaled = mean_entropy(&config);
+    config.transformer.scale_scores = false;
+    double unscaled = mean_entropy(&config);
+    assert_true(scaled > 0.85 && scaled <= 1);
+    assert_true(unscaled < 0.6);
+}
+
+/* Catches: maps in another order, of the wrong sentence or head, rows that do not add up to 1,
+ * causal maps that see ahead. */
+static void attention_maps_are_in_order(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.transformer.decoder_layers = 3;
+    config.transformer.dropout = config.transformer.attention_dropout = 0.3; /* must not act */
+    heed_model *m = new_model(&config);
+    heed_tape *t = new_tape(2);
+    struct pairs *p = draw_pairs(3, 9);
+    heed_batch b = pack(p, 0, p->count);
+    const heed_attention_map *maps, *map;
+    int64_t n = heed_model_attention(m, t, &b, &maps);
+    assert_int_equal(n, 3 * 4 * (2 + 3 + 3));
+    map = maps;
+    for (int s = 0; s < 3; s++)
+        for (int i = 0; i < 8; i++)
+            for (int h = 0; h < 4; h++, map++) {
+                int64_t source = p->source[s].count + 1, target = p->target[s].count + 1;
+                assert_int_equal(map->sentence, s);
+                assert_int_equal(map->head, h);
+                assert_int_equal(map->layer, i < 2 ? i : (i - 2) % 3);
+                assert_int_equal(map->kind, i < 2   ? HEED_ENCODER_SELF
+                                            : i < 5 ? HEED_DECODER_SELF
+                                                    : HEED_CROSS);
+                assert_int_equal(map->queries, map->kind == HEED_ENCODER_SELF ? source : target);
+                assert_int_equal(map->keys, map->kind == HEED_DECODER_SELF ? target : source);
+                for (int64_t q = 0; q < map->queries; q++) {
+                    double sum = 0;
+                    for (int64_t k = 0; k < map->keys; k++) {
+                        double w = (double)map->weight[q * map->keys + k];
+                        assert_true((w > 0) == (map->kind != HEED_DECODER_SELF || k <= q));
+                        sum += w;
+                    }
+                    assert_near(sum, 1, SAME);
+                }
+            }
+    /* alone, a sentence has the same maps */
+    heed_batch one = pack(p, 2, 1);
+    heed_tape *other = new_tape(1);
+    const heed_attention_map *alone;
+    assert_int_equal(heed_model_attention(m, other, &one, &alone), n / 3);
+    for (int64_t i = 0; i < n / 3; i++)
+        for (int64_t j = 0; j < alone[i].queries * alone[i].keys; j++)
+            assert_near((double)alone[i].weight[j], (double)maps[2 * n / 3 + i].weight[j], SAME);
+    heed_tape_free(other);
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_model_free(m);
+}
+
+/* ---- gradients ---- */
+
+struct gradient_case {
+    const heed_model *m;
+    heed_batch batch;
+};
+
+static int run_loss(heed_tape *t, void *context, heed_tensor **out)
+{
+    struct gradient_case *c = context;
+    out[0] = heed_model_loss(c->m, t, &c->batch, 0.25, NULL);
+    return 1;
+}
+
+static void check_gradient(const heed_model_config *config)
+{
+    static const int32_t ids[] = {3, 5, 4, 6, 3, 4, 5};
+    heed_model *m = new_model(config);
+    struct pairs *p = draw_pairs(0, 1);
+    p->source[0] = (heed_tokens){ids, 3};
+    p->source[1] = (heed_tokens){ids + 2, 4};
+    p->target[0] = (heed_tokens){ids + 3, 2};
+    p->target[1] = (heed_tokens){ids + 1, 4};
+    struct gradient_case c = {m, pack(p, 0, 2)};
+    layer_check(heed_model_params(m), run_loss, &c);
+    pairs_free(p);
+    heed_model_free(m);
+}
+
+/* Every part has its smooth version here: ReLU's kink is where differences fail. */
+static heed_model_config gradient_config(void)
+{
+    heed_model_config config = small_config();
+    heed_transformer_config *c = &config.transformer;
+    c->encoder_layers = c->decoder_layers = 1;
+    c->d = 4;
+    c->ff = 6;
+    c->heads = 2;
+    c->activation = HEED_TANH;
+    config.longest = 6;
+    config.source_vocabulary = config.target_vocabulary = 7;
+    return config;
+}
+
+/* Catches: a gradient that is lost or doubled between the layers, in any of the arrangements.  In
+ * double only: differences of a float loss are as large as small gradients. */
+static void gradients_of_the_whole_model(void **state)
+{
+    (void)state;
+    if (sizeof(heed_real) < sizeof(double))
+        skip();
+    heed_model_config config = gradient_config();
+    heed_transformer_config *c = &config.transformer;
+    check_gradient(&config); /* the paper's */
+    c->encoder_layers = c->decoder_layers = 2;
+    c->pre_norm = true;
+    check_gradient(&config);
+    c->norm = HEED_NORM_RMS;
+    c->tying = HEED_TIE_TARGET;
+    c->positions = HEED_POSITIONS_LEARNED;
+    check_gradient(&config);
+    c->pre_norm = false;
+    c->encoder_layers = c->decoder_layers = 1;
+    c->tying = HEED_TIE_ALL;
+    c->d_k = 3;
+    c->d_v = 1;
+    c->attention_bias = true;
+    check_gradient(&config);
+    c->norm = HEED_NORM_BATCH;
+    c->tying = HEED_TIE_NONE;
+    c->positions = HEED_POSITIONS_NONE;
+    config.source_vocabulary = 9;
+    check_gradient(&config);
+    c->norm = HEED_NORM_LAYER;
+    c->activation = HEED_GELU;
+    c->scale_scores = false;
+    c->positions = HEED_POSITIONS_SINUSOID_HALVES;
+    c->dropout = c->ff_dropout = c->attention_dropout = 0.1;
+    check_gradient(&config);
+    c->residual = false;
+    check_gradient(&config);
+    c->pre_norm = true;
+    check_gradient(&config);
+}
+
+/* ---- facts ---- */
+
+/* Catches: a forecast of the work that counts a product on the wrong side, or not at all. */
+static void costs_count_the_products(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    heed_model *m = new_model(&config);
+    heed_model_cost c = heed_model_costs(m);
+    const int64_t d = 16, ff = 24;
+    assert_int_equal(c.source_weights, 2 * (4 * d * d + 2 * d * ff) + 2 * 2 * d * d);
+    assert_int_equal(c.target_weights, 2 * (6 * d * d + 2 * d * ff) + VOCABULARY * d);
+    heed_model_free(m);
+}
+
+struct settings {
+    heed_model_config model;
+};
+static const heed_option fields[] = {HEED_MODEL_OPTIONS(struct settings, model)};
+static const heed_option_set options = {.command = "heed train",
+                                        .fields = fields,
+                                        .count = sizeof fields / sizeof *fields,
+                                        .bundles = heed_model_presets};
+
+static heed_model_config preset(const char *name)
+{
+    heed_arena *arena = heed_arena_new(NULL, NULL);
+    struct settings s;
+    heed_option_result r;
+    heed_error err = {0};
+    if (heed_option_parse(&options, 2, (const char *const[]){"--preset", name}, &s, arena, &r,
+                          &err))
+        fail_msg("%s", err.text);
+    heed_arena_free(arena);
+    s.model.source_vocabulary = s.model.target_vocabulary = 37000;
+    return s.model;
+}
+
+/* Catches: options that are not the paper's by default, presets that are not what they are called.
+ * 63.0 million: the paper's base with 37000 pieces, counted by hand. */
+static void presets_are_the_published_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t layers[2], d, ff, heads;
+        double dropout;
+    } sizes[] = {{"tiny", {4, 4}, 128, 256, 4, 0.1},
+                 {"small", {3, 3}, 256, 1024, 4, 0.1},
+                 {"deep", {6, 2}, 256, 1024, 4, 0.1},
+                 {"base", {6, 6}, 512, 2048, 8, 0.1},
+                 {"big", {6, 6}, 1024, 4096, 16, 0.3}};
+    for (int i = 0; i < 5; i++) {
+        heed_model_config c = preset(sizes[i].name);
+        assert_int_equal(c.transformer.encoder_layers, sizes[i].layers[0]);
+        assert_int_equal(c.transformer.decoder_layers, sizes[i].layers[1]);
+        assert_int_equal(c.transformer.d, sizes[i].d);
+        assert_int_equal(c.transformer.ff, sizes[i].ff);
+        assert_int_equal(c.transformer.heads, sizes[i].heads);
+        assert_true(c.transformer.dropout == sizes[i].dropout);
+        assert_string_equal(heed_model_presets()[i].name, sizes[i].name);
+    }
+    assert_null(heed_model_presets()[5].name);
+    heed_model_config tiny = preset("tiny");
+    heed_model *m = new_model(&tiny);
+    const int64_t d = 128, ff = 256, layer = 4 * d * d + 2 * d * ff + ff + d + 4 * d;
+    assert_int_equal(heed_params_trainable(heed_model_params(m)),
+                     37000 * d + 4 * layer + 4 * (layer + 4 * d * d + 2 * d));
+    assert_non_null(heed_params_find(heed_model_params(m), "encoder.0.ffn.in.weight"));
+    heed_model_free(m);
+}
+
+/* ---- refusals ---- */
+
+static void refused(const heed_model_config *config, const char *text)
+{
+    heed_error err = {0};
+    assert_null(heed_model_new(config, 1, NULL, &err));
+    if (!strstr(err.text, text))
+        fail_msg("found '%s', wanted '%s'", err.text, text);
+    assert_null(heed_model_new(config, 1, NULL, NULL));
+}
+#define REFUSED(field, value, text)                                                                \
+    do {                                                                                           \
+        heed_model_config c_ = small_config();                                                     \
+        c_.field = value;                                                                          \
+        refused(&c_, text);                                                                        \
+    } while (0)
+
+/* Catches: a configuration that cannot work and is built, or is refused without saying what would.
+ */
+static void wrong_configurations_are_refused(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.transformer.d = 128;
+    config.transformer.heads = 7;
+    refused(&config, "--heads 7 does not divide --d 128: use --heads 4 or 8, or give both --d-k "
+                     "and --d-v");
+    config.transformer.heads = 200;
+    refused(&config, "--heads 200 does not divide --d 128: use --heads 128, or give both");
+    config.transformer.heads = 7;
+    config.transformer.d_k = config.transformer.d_v = 5;
+    heed_model_free(new_model(&config));
+    REFUSED(target_vocabulary, 20,
+            "--tying all needs one vocabulary for both sides, found 17 source and 20 target "
+            "pieces: use a joint vocabulary, or --tying target");
+    REFUSED(source_vocabulary, 2, "the source vocabulary has 2 pieces, expected at least 3");
+    REFUSED(arch, 9, "architecture 9 is none of the 1 there are");
+    REFUSED(longest, 1, "option '--longest' is 1, expected a whole number from 2 to 1000000");
+    REFUSED(label_smoothing, 1, "option '--label-smoothing' is 1, expected a number from 0");
+    REFUSED(transformer.encoder_layers, 0,
+            "option '--encoder-layers' is 0, expected a whole number from 1 to 256");
+    REFUSED(transformer.heads, 0, "option '--heads' is 0, expected a whole number from 1 to 1024");
+    REFUSED(transformer.d_k, -1, "option '--d-k' is -1, expected a whole number from 0 to 65536");
+    REFUSED(transformer.norm, 3, "option '--norm' is 3, expected a whole number from 0 to 2");
+    REFUSED(transformer.dropout, 1, "option '--dropout' is 1, expected a number from 0 to 0.95");
+    REFUSED(transformer.ff_dropout, NAN, "option '--ff-dropout' is nan, expected a number");
+    config = small_config();
+    config.transformer.d = 65536;
+    config.transformer.ff = 1048576;
+    config.transformer.encoder_layers = 256;
+    refused(&config, "3.993e+07 million parameters take ");
+    refused(&config, " GB with their gradients, this machine has ");
+}
+
+/* Catches: a batch that does not fit being read past its end, or refused without its number. */
+static void wrong_batches_are_refused(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.longest = 5;
+    heed_model *m = new_model(&config);
+    heed_tape *t = new_tape(1);
+    struct pairs *p = draw_pairs(0, 1);
+    int32_t ids[] = {3, 4, 5, 6, 7};
+    p->source[0] = (heed_tokens){ids, 5};
+    p->target[0] = (heed_tokens){ids, 4};
+    heed_batch b = pack(p, 0, 1);
+    const heed_attention_map *maps;
+    assert_null(heed_model_loss(m, t, &b, 1, NULL));
+    assert_string_equal(heed_tape_error(t)->text, "a source sentence has 6 tokens, expected at "
+                                                  "most 5, as '--longest' says");
+    heed_tape_reset(t);
+    assert_null(heed_model_score(m, t, &b));
+    assert_int_equal(heed_model_attention(m, t, &b, &maps), 0);
+    heed_tape_reset(t);
+    b = pack(p, 0, 1);
+    b.target = NULL;
+    assert_null(heed_model_loss(m, t, &b, 1, NULL));
+    assert_string_equal(heed_tape_error(t)->text, "the batch has no target sentences");
+    heed_tape_reset(t);
+    ids[2] = VOCABULARY;
+    p->source[0].count = 4;
+    b = pack(p, 0, 1);
+    assert_null(heed_model_loss(m, t, &b, 1, NULL));
+    assert_non_null(strstr(heed_tape_error(t)->text, "embedding: "));
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_model_free(m);
+}
+
+/* Catches: an unchecked allocation, a leak where building stops half-way, an error without a text.
+ */
+static void memory_fails_at_every_allocation(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    struct failing f = {0};
+    heed_allocator a = failing_allocator(&f);
+    heed_model *m = NULL;
+    for (f.fail_at = 1; !m; f.fail_at++) {
+        heed_error err = {0};
+        f.calls = 0;
+        m = heed_model_new(&config, 1, &a, &err);
+        if (!m) {
+            assert_int_equal(err.status, HEED_MEMORY);
+            assert_true(err.text[0]);
+            assert_int_equal(f.held, 0);
+        }
+    }
+    assert_true(f.fail_at > 6);
+    heed_model_free(m);
+    assert_int_equal(f.held, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_token_sees_a_later_one),
+        cmocka_unit_test(a_source_token_changes_its_own_sentence_only),
+        cmocka_unit_test(packed_sentences_are_the_sentences),
+        cmocka_unit_test(loss_and_score_agree),
+        cmocka_unit_test(tied_gradient_is_the_sum_of_three),
+        cmocka_unit_test(positions_are_not_saved),
+        cmocka_unit_test(positions_shift_linearly),
+        cmocka_unit_test(dropout_is_chance_with_the_right_mean),
+        cmocka_unit_test(runs_repeat_to_the_last_bit),
+        cmocka_unit_test(attention_starts_out_even),
+        cmocka_unit_test(attention_maps_are_in_order),
+        cmocka_unit_test(gradients_of_the_whole_model),
+        cmocka_unit_test(costs_count_the_products),
+        cmocka_unit_test(presets_are_the_published_sizes),
+        cmocka_unit_test(wrong_configurations_are_refused),
+        cmocka_unit_test(wrong_batches_are_refused),
+        cmocka_unit_test(memory_fails_at_every_allocation),
+    };
+    return cmocka_run_group_tests_name("transformer", tests, NULL, NULL);
+}
