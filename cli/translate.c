@@ -191,8 +191,8 @@ int translate_run(int argc, const char *const *argv)
         struct run r = {.s = &s, .progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
         code = run_all(&r, &in.words) ? EXIT_DONE : EXIT_FAILED;
         if (r.repaired)
-            complain("%lld lines were not UTF-8, the first is line %lld: U+FFFD stands for each "
-                     "wrong byte",
+            complain("lines that are not UTF-8: %lld, the first is line %lld; U+FFFD takes the place "
+                     "of each wrong byte",
                      (long long)r.repaired, (long long)r.first_bad);
         free(r.out);
         heed_arena_free(r.arena);

@@ -6,7 +6,7 @@
 #include <heed/decode.h>
 #include <heed/heed.h>
 
-enum { TOY_WORDS = 12, TOY_LONGEST = 16, TOY_SENTENCE = 10 };
+enum { TOY_WORDS = 12, TOY_LONGEST = 16, TOY_SENTENCE = 15, TOY_STEPS = 700 };
 
 static const heed_model_config toy_config = {
     .arch = HEED_ARCH_TRANSFORMER,
@@ -25,6 +25,8 @@ static const heed_model_config toy_config = {
     .source_vocabulary = HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 2 * TOY_WORDS,
     .target_vocabulary = HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 2 * TOY_WORDS,
 };
+static const heed_schedule toy_schedule = {
+    .kind = HEED_SCHEDULE_LINEAR, .rate = 1e-2, .warmup = 50, .total = TOY_STEPS};
 static const heed_text_config toy_text = {.tokens = HEED_WHITESPACE};
 
 /* The words of both languages are one letter each: "a" is "A". */
@@ -56,8 +58,7 @@ static heed_status toy_step(heed_model *m, heed_tape *t, heed_optimizer *o, uint
     for (int b = 0; b < B; b++) {
         int64_t n = 1 + heed_rng_below(&rng, (uint64_t)b, TOY_SENTENCE);
         for (int64_t i = 0; i < n; i++) {
-            int word =
-                (int)heed_rng_below(&rng, (uint64_t)(B + b * TOY_SENTENCE + i), TOY_WORDS);
+            int word = (int)heed_rng_below(&rng, (uint64_t)(B + b * TOY_SENTENCE + i), TOY_WORDS);
             id[b][0][i] = toy_id(word, false);
             id[b][1][i] = toy_id(word, true);
         }
@@ -73,12 +74,12 @@ static heed_status toy_step(heed_model *m, heed_tape *t, heed_optimizer *o, uint
     if (!status)
         status = heed_backward(t, heed_model_loss(m, t, &batch, 1.0 / (double)tokens, NULL));
     if (!status)
-        heed_optimizer_step(o, 4e-3, 1);
+        heed_optimizer_step(o, heed_schedule_rate(&toy_schedule, (int64_t)step), 1);
     return status;
 }
 
 /* The caller's to free. */
-static heed_model *toy_train(int steps)
+static heed_model *toy_train(void)
 {
     heed_error err = {0};
     heed_model *m = heed_model_new(&toy_config, 3, NULL, &err);
@@ -88,7 +89,7 @@ static heed_model *toy_train(int steps)
     heed_optimizer *o = heed_optimizer_new(
         heed_model_params(m), &(heed_optimizer_options){.kind = HEED_ADAM}, NULL, &err);
     assert_non_null(o);
-    for (int i = 1; i <= steps; i++)
+    for (int i = 1; i <= TOY_STEPS; i++)
         assert_int_equal(toy_step(m, t, o, (uint64_t)i), HEED_OK);
     heed_optimizer_free(o);
     heed_tape_free(t);
