@@ -10,6 +10,7 @@
 
 const command commands[] = {
     {"train", &train_options, train_run},
+    {"inspect", &inspect_options, inspect_run},
     {"list", &list_options, list_run},
     {"selftest", &selftest_options, selftest_run},
     {"bench", &bench_options, bench_run},
