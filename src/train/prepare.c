@@ -102,8 +102,7 @@ static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char
                                   .size = o->vocab_size,
                                   .min_count = o->vocab_min_count,
                                   .coverage = o->vocab_coverage,
-                                  .seed = (uint64_t)o->seed,
-                                  .threads = (int)o->threads};
+                                  .seed = (uint64_t)o->seed};
     static const char *const names[] = {
         [HEED_SOURCE] = "source", [HEED_TARGET] = "target", [HEED_BOTH] = "joint"};
     heed__trainer_say(t, HEED_LOG_INFO, "learning the %s vocabulary", names[side]);
