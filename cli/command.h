@@ -17,15 +17,23 @@ typedef struct command {
 } command;
 
 extern const heed_option_set help_options, version_options, list_options, selftest_options,
+<<<<<<< HEAD
     bench_options, train_options, translate_options, score_options;
+=======
+    bench_options, train_options, inspect_options;
+>>>>>>> show
 int help_run(int argc, const char *const *argv);
 int version_run(int argc, const char *const *argv);
 int list_run(int argc, const char *const *argv);
 int selftest_run(int argc, const char *const *argv);
 int bench_run(int argc, const char *const *argv);
 int train_run(int argc, const char *const *argv);
+<<<<<<< HEAD
 int translate_run(int argc, const char *const *argv);
 int score_run(int argc, const char *const *argv);
+=======
+int inspect_run(int argc, const char *const *argv);
+>>>>>>> show
 
 /* The table, ended by a name of NULL; by name, or NULL after saying on stderr what was meant. */
 extern const command commands[];

@@ -10,8 +10,12 @@
 
 const command commands[] = {
     {"train", &train_options, train_run},
+<<<<<<< HEAD
     {"translate", &translate_options, translate_run},
     {"score", &score_options, score_run},
+=======
+    {"inspect", &inspect_options, inspect_run},
+>>>>>>> show
     {"list", &list_options, list_run},
     {"selftest", &selftest_options, selftest_run},
     {"bench", &bench_options, bench_run},
