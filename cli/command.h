@@ -17,12 +17,13 @@ typedef struct command {
 } command;
 
 extern const heed_option_set help_options, version_options, list_options, selftest_options,
-    bench_options, train_options;
+    bench_options, train_options, vocab_options;
 int help_run(int argc, const char *const *argv);
 int version_run(int argc, const char *const *argv);
 int list_run(int argc, const char *const *argv);
 int selftest_run(int argc, const char *const *argv);
 int bench_run(int argc, const char *const *argv);
+int vocab_run(int argc, const char *const *argv);
 int train_run(int argc, const char *const *argv);
 
 /* The table, ended by a name of NULL; by name, or NULL after saying on stderr what was meant. */
