@@ -41,8 +41,9 @@ enum { HEED_UNK = 0, HEED_BOS = 1, HEED_EOS = 2, HEED_PLACEHOLDER = 3, HEED_PLAC
 
 typedef struct heed_vocab heed_vocab;
 /* A SentencePiece model (unigram or BPE, with the special pieces above), or a text file with one
- * piece a line for text that is already tokenised (told by content).  joiner, for the second kind, marks the pieces that continue in the next one
- * ("@@ ") and is undone on output; NULL if there is none. */
+ * piece a line for text that is already tokenised (told by content).  joiner, for the second kind,
+ * marks the pieces that continue in the next one ("@@ ") and is undone on output; NULL if there is
+ * none. */
 heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_allocator *allocator,
                             heed_error *err);
 void heed_vocab_free(heed_vocab *v);
@@ -63,7 +64,8 @@ heed_status heed_vocab_encode(const heed_vocab *v, const char *text, size_t leng
                               heed_arena *arena, heed_tokens *tokens, heed_error *err);
 /* The same, cut at random.  Unigram: a segmentation drawn with probability proportional to
  * P(segmentation)^strength (smaller is wilder).  BPE: every merge is left out with probability
- * strength.  Whitespace: as it is.  strength 0 means heed_vocab_encode.  A function of rng alone. */
+ * strength.  Whitespace: as it is.  strength 0 means heed_vocab_encode.  A function of rng alone.
+ */
 heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t length, double strength,
                               const heed_rng *rng, heed_arena *arena, heed_tokens *tokens,
                               heed_error *err);
