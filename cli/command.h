@@ -22,6 +22,7 @@ typedef struct command {
     X(translate)                                                                                   \
     X(score)                                                                                       \
     X(inspect)                                                                                     \
+    X(vocab)                                                                                       \
     X(list)                                                                                        \
     X(selftest)                                                                                    \
     X(bench)                                                                                       \
