@@ -113,8 +113,8 @@ typedef struct heed_corpus heed_corpus;
 heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sink *log,
                               const heed_allocator *allocator, heed_error *err);
 void heed_corpus_free(heed_corpus *c);
-/* Takes so many pairs out of c, spread evenly and drawn from the seed, and gives them as a corpus of
- * their own, which borrows c's text: free it before c. */
+/* Takes so many pairs out of c, spread evenly and drawn from the seed, and gives them as a corpus
+ * of their own, which borrows c's text: free it before c. */
 heed_corpus *heed_corpus_hold_out(heed_corpus *c, int64_t pairs, uint64_t seed,
                                   const heed_allocator *allocator, heed_error *err);
 typedef struct heed_corpus_report {
