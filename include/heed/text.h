@@ -58,7 +58,7 @@ typedef struct heed_vocab_options {
     heed_vocab_kind kind;
     int64_t size;      /* pieces; whitespace: at most, 0 for all */
     int64_t min_count; /* whitespace: rarer words are unknown */
-    double coverage;   /* of characters; 0 means 1 (0.9995 for Chinese or Japanese) */
+    double coverage;   /* of characters, from 0.98; 0 means 1 (0.9995 for Chinese or Japanese) */
     int64_t max_lines; /* lines used at most, drawn evenly; 0 means all */
     uint64_t seed;     /* for drawing them */
 } heed_vocab_options;
