@@ -17,7 +17,7 @@ typedef struct command {
 } command;
 
 extern const heed_option_set help_options, version_options, list_options, selftest_options,
-    bench_options, train_options, translate_options, score_options;
+    bench_options, train_options, translate_options, score_options, evaluate_options;
 int help_run(int argc, const char *const *argv);
 int version_run(int argc, const char *const *argv);
 int list_run(int argc, const char *const *argv);
@@ -26,6 +26,7 @@ int bench_run(int argc, const char *const *argv);
 int train_run(int argc, const char *const *argv);
 int translate_run(int argc, const char *const *argv);
 int score_run(int argc, const char *const *argv);
+int evaluate_run(int argc, const char *const *argv);
 
 /* The table, ended by a name of NULL; by name, or NULL after saying on stderr what was meant. */
 extern const command commands[];
