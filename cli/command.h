@@ -21,6 +21,7 @@ typedef struct command {
     X(train)                                                                                       \
     X(translate)                                                                                   \
     X(score)                                                                                       \
+    X(evaluate)                                                                                    \
     X(inspect)                                                                                     \
     X(vocab)                                                                                       \
     X(list)                                                                                        \
