@@ -49,6 +49,19 @@ void invocation_end(invocation *in)
     heed_arena_free(in->arena);
 }
 
+void print_json_text(const char *text)
+{
+    putchar('"');
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\')
+            printf("\\%c", *text);
+        else if ((unsigned char)*text < 0x20)
+            printf("\\u%04x", (unsigned)*text);
+        else
+            putchar(*text);
+    putchar('"');
+}
+
 int choose_word(const char *what, const char *word, const char *const *names)
 {
     int n = 0;

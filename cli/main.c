@@ -9,13 +9,10 @@
 #include <string.h>
 
 const command commands[] = {
-    {"train", &train_options, train_run},
-    {"list", &list_options, list_run},
-    {"selftest", &selftest_options, selftest_run},
-    {"bench", &bench_options, bench_run},
-    {"version", &version_options, version_run},
-    {"help", &help_options, help_run},
-    {NULL, NULL, NULL},
+#define COMMAND_ROW(name) {#name, &name##_options, name##_run},
+    COMMAND_LIST(COMMAND_ROW)
+#undef COMMAND_ROW
+        {NULL, NULL, NULL},
 };
 
 const command *command_find(const char *name)

@@ -16,6 +16,7 @@
 #include "failing_allocator.h"
 #include "folder.h"
 
+#define FUZZ "tests/fuzz/corpus"
 #define SOURCE (in_folder("train.en"))
 #define TARGET (in_folder("train.de"))
 #define TSV (in_folder("train.tsv"))
@@ -285,6 +286,31 @@ static void refused(void **state)
     assert_refused(NULL, NULL, TSV, HEED_FORMAT, "train.tsv': the gzip is truncated");
 }
 
+/* Catches what the fuzzer has been given to start from and reads differently now. */
+static void fuzz_corpus(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *pairs; /* pairs NULL: refused */
+    } cases[] = {
+        {"valid_two", "a=b|c d=e f|"},    {"valid_mark_crlf", "a=b|\xc3\xa4=\xe2\x82\xac|"},
+        {"valid_with_bad_lines", "a=b|"}, {"valid_gzip", "a=b|c=d|"},
+        {"broken_utf16", NULL},           {"broken_nul", NULL},
+        {"broken_empty", NULL},           {"broken_untabbed", NULL},
+        {"broken_gzip_cut", NULL},        {"broken_blank", NULL},
+    };
+    int count = sizeof cases / sizeof *cases;
+    for (int i = 0; i < count; i++) {
+        char path[128];
+        snprintf(path, sizeof path, FUZZ "/%s", cases[i].name);
+        if (cases[i].pairs)
+            assert_corpus(NULL, NULL, path, cases[i].pairs);
+        else
+            assert_refused(NULL, NULL, path, HEED_FORMAT, path);
+    }
+    assert_int_equal(files_in(FUZZ), count);
+}
+
 /* Catches limits off by one in the length of a line, and a plain file that may do more than a gzip.
  */
 static void lines_have_a_limit(void **state)
@@ -383,8 +409,8 @@ int main(void)
         IN_FOLDER(plain_and_gzip),     IN_FOLDER(tab_separated),
         IN_FOLDER(the_log_names_ten),  IN_FOLDER(skipping_keeps_the_pairing),
         IN_FOLDER(many_files),         IN_FOLDER(refused),
-        IN_FOLDER(lines_have_a_limit), IN_FOLDER(through_a_pipe),
-        IN_FOLDER(memory_runs_out),
+        cmocka_unit_test(fuzz_corpus), IN_FOLDER(lines_have_a_limit),
+        IN_FOLDER(through_a_pipe),     IN_FOLDER(memory_runs_out),
     };
     return cmocka_run_group_tests_name("corpus", tests, NULL, NULL);
 }

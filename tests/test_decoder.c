@@ -2,6 +2,7 @@
 #include "small_transformer.h"
 
 #include "failing_allocator.h"
+#include <heed/train.h>
 
 enum { MOST_ROWS = 40 };
 
@@ -217,6 +218,84 @@ static void the_same_start_gives_the_same_bits(void **state)
     heed_model_free(m);
 }
 
+/* ---- learning ---- */
+
+/* Updates until every next token of the pairs is the likeliest, or `most`; how many there were. */
+static int learn(heed_model *m, const heed_batch *b, int most)
+{
+    heed_optimizer *o = heed_optimizer_new(
+        heed_model_params(m), &(heed_optimizer_options){.kind = HEED_ADAM}, NULL, NULL);
+    heed_tape *t = new_tape(1);
+    const double tokens = (double)b->target->rows;
+    double nll = 1e9;
+    int step = 0;
+    for (; step < most && nll / tokens > 0.05; step++) {
+        heed_tape_reset(t);
+        assert_int_equal(heed_backward(t, heed_model_loss(m, t, b, 1 / tokens, &nll)), HEED_OK);
+        heed_optimizer_step(o, 3e-3 * fmin(1, (step + 1) / 20.0), 1);
+    }
+    heed_tape_free(t);
+    heed_optimizer_free(o);
+    return step;
+}
+
+/* How many of the pairs come out of the decoder as they are, taking the likeliest token each time.
+ * Rows that have said EOS leave. */
+static int right_translations(const heed_model *m, const struct pairs *p)
+{
+    heed_decoder *d = new_decoder(m, 1);
+    struct rows rows;
+    int right = 0;
+    start(d, p, 0, p->count, &rows);
+    int32_t token[MOST_PAIRS], parent[MOST_PAIRS];
+    for (int r = 0; r < rows.count; r++)
+        token[r] = HEED_BOS;
+    for (int i = 0; i < LONGEST && rows.count; i++) {
+        const heed_real *log_p;
+        assert_int_equal(heed_decoder_step(d, token, &log_p, NULL), HEED_OK);
+        int n = 0;
+        for (int r = 0; r < rows.count; r++, log_p += VOCABULARY) {
+            const heed_tokens *wanted = &p->target[rows.at[r].sentence];
+            int32_t best = 0;
+            for (int v = 1; v < VOCABULARY; v++)
+                best = log_p[v] > log_p[best] ? v : best;
+            if (i < wanted->count && best == wanted->id[i]) {
+                token[n] = best;
+                parent[n++] = r;
+            } else {
+                right += best == HEED_EOS && i == wanted->count;
+            }
+        }
+        reorder(d, &rows, parent, n);
+    }
+    heed_decoder_free(d);
+    return right;
+}
+
+/* Catches: a model whose parts are right and that does not learn, or that learns and decodes
+ * something else. */
+static void thirty_two_pairs_are_learnt_by_heart(void **state)
+{
+    (void)state;
+    for (int pre = 0; pre < 2; pre++) {
+        heed_model_config config = small_config();
+        config.transformer.d = 32;
+        config.transformer.ff = 64;
+        config.transformer.pre_norm = pre;
+        config.label_smoothing = 0;
+        heed_model *m = new_model(&config);
+        struct pairs *p = draw_pairs(32, 19);
+        heed_batch b = pack(p, 0, p->count);
+        assert_true(right_translations(m, p) < 4);
+        int steps = learn(m, &b, 400);
+        print_message("%s-norm: %d updates\n", pre ? "pre" : "post", steps);
+        assert_true(steps < 400);
+        assert_int_equal(right_translations(m, p), p->count);
+        pairs_free(p);
+        heed_model_free(m);
+    }
+}
+
 /* ---- refusals ---- */
 
 /* Catches: rows that do not exist being read, and texts that do not say what is wrong. */
@@ -359,6 +438,7 @@ int main(void)
         cmocka_unit_test(cached_steps_are_the_forward_pass),
         cmocka_unit_test(log_p_is_normalised),
         cmocka_unit_test(the_same_start_gives_the_same_bits),
+        cmocka_unit_test(thirty_two_pairs_are_learnt_by_heart),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(memory_fails_at_every_allocation),
         cmocka_unit_test(a_warm_decoder_asks_for_no_memory),

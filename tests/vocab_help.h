@@ -12,7 +12,7 @@ struct given {
     int64_t next;
 };
 
-static heed_status give(void *context, const char **text, size_t *length, heed_error *err)
+static inline heed_status give(void *context, const char **text, size_t *length, heed_error *err)
 {
     (void)err;
     struct given *g = context;
@@ -27,7 +27,7 @@ struct logged {
     char text[1024];
 };
 
-static void remember(void *context, heed_log_level level, const char *line)
+static inline void remember(void *context, heed_log_level level, const char *line)
 {
     (void)level;
     struct logged *l = context;
@@ -35,8 +35,8 @@ static void remember(void *context, heed_log_level level, const char *line)
     snprintf(l->text + n, sizeof l->text - n, "%s\n", line);
 }
 
-static heed_status learn(const heed_vocab_options *o, const char *const *lines, const char *path,
-                         struct logged *logged, heed_error *err)
+static inline heed_status learn(const heed_vocab_options *o, const char *const *lines,
+                                const char *path, struct logged *logged, heed_error *err)
 {
     struct given g = {lines, 0};
     heed_line_source source = {give, &g};
@@ -44,7 +44,7 @@ static heed_status learn(const heed_vocab_options *o, const char *const *lines, 
     return heed_vocab_train(o, &source, path, logged ? &log : NULL, err);
 }
 
-static heed_vocab *open_vocab(const char *path, const char *joiner)
+static inline heed_vocab *open_vocab(const char *path, const char *joiner)
 {
     heed_error err = {0};
     heed_vocab *v = heed_vocab_open(path, joiner, NULL, &err);
@@ -53,7 +53,7 @@ static heed_vocab *open_vocab(const char *path, const char *joiner)
     return v;
 }
 
-static heed_tokens encode(const heed_vocab *v, const char *text, heed_arena *arena)
+static inline heed_tokens encode(const heed_vocab *v, const char *text, heed_arena *arena)
 {
     heed_tokens t = {0};
     heed_error err = {0};
@@ -62,7 +62,7 @@ static heed_tokens encode(const heed_vocab *v, const char *text, heed_arena *are
     return t;
 }
 
-static const char *decode(const heed_vocab *v, heed_tokens t, heed_arena *arena)
+static inline const char *decode(const heed_vocab *v, heed_tokens t, heed_arena *arena)
 {
     const char *text = NULL;
     heed_error err = {0};
@@ -72,7 +72,7 @@ static const char *decode(const heed_vocab *v, heed_tokens t, heed_arena *arena)
 }
 
 /* The error of opening a file with these bytes. */
-static const char *open_error(const char *path, const void *bytes, size_t n, heed_error *err)
+static inline const char *open_error(const char *path, const void *bytes, size_t n, heed_error *err)
 {
     *err = (heed_error){0};
     write_plain(path, bytes, n);

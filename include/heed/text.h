@@ -58,7 +58,7 @@ typedef struct heed_vocab_options {
     heed_vocab_kind kind;
     int64_t size;      /* pieces; whitespace: at most, 0 for all */
     int64_t min_count; /* whitespace: rarer words are unknown */
-    double coverage;   /* of characters; 0 means 1 (0.9995 for Chinese or Japanese) */
+    double coverage;   /* of characters, from 0.98; 0 means 1 (0.9995 for Chinese or Japanese) */
     int64_t max_lines; /* lines used at most, drawn evenly; 0 means all */
     uint64_t seed;     /* for drawing them */
 } heed_vocab_options;
@@ -76,9 +76,9 @@ heed_status heed_vocab_train(const heed_vocab_options *options, const heed_line_
 
 /* ---- corpora ---- */
 
-/* Lines of files, plain, gzip or from a pipe, indexed so that any pair can be fetched; what does not
- * fit in memory stays in the mapped file.  A gzip or a pipe is copied, decompressed, to TMPDIR (or
- * /tmp) first.  Files must not be shortened while a corpus has them open. */
+/* Lines of files, plain, gzip or from a pipe, indexed so that any pair can be fetched; what does
+ * not fit in memory stays in the mapped file.  A gzip or a pipe is copied, decompressed, to TMPDIR
+ * (or /tmp) first.  Files must not be shortened while a corpus has them open. */
 typedef struct heed_corpus_files {
     const char *const *source; /* the n-th of one belongs to the n-th of the other */
     const char *const *target;
@@ -88,8 +88,8 @@ typedef struct heed_corpus_files {
 } heed_corpus_files;
 typedef struct heed_corpus heed_corpus;
 /* Broken UTF-8, empty sides (nothing but blanks) and lines without a tab are skipped, counted, and
- * the first ten of each reported to the log with file and line.  Refuses files with different numbers of lines, binary
- * files, and a corpus without a single usable pair. */
+ * the first ten of each reported to the log with file and line.  Refuses files with different
+ * numbers of lines, binary files, and a corpus without a single usable pair. */
 heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sink *log,
                               const heed_allocator *allocator, heed_error *err);
 void heed_corpus_free(heed_corpus *c);

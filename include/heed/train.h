@@ -262,6 +262,10 @@ typedef struct heed_recipe {
     heed_model_config model; /* sizes of vocabularies are filled in */
     heed_train_options train;
 } heed_recipe;
+/* The defaults, changed by words of the command line: {"--preset", "tiny", "--source", ...}.  Texts
+ * are borrowed from the words or live in the arena. */
+heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const *words,
+                              heed_arena *arena, heed_error *err);
 /* The recipe of a model directory under training; texts live in the arena. */
 heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
                              heed_error *err);

@@ -202,8 +202,14 @@ heed_status heed__spm_normalize(const heed__spm *s, const char *text, size_t len
         if (!status.ok())
             return failed(err, HEED_FORMAT, "cannot encode a text", status);
         std::string all;
-        for (const std::string &piece : pieces)
-            all += piece;
+        for (const std::string &piece : pieces) {
+            unsigned byte; // of a character that is in no piece, where the model spells those
+            if (std::sscanf(piece.c_str(), "<0x%02X>", &byte) == 1 &&
+                s->processor.IsByte(s->processor.PieceToId(piece)))
+                all += static_cast<char>(byte);
+            else
+                all += piece;
+        }
         *normal_length = all.size();
         return copy_text(all, arena, normal, err);
     });

@@ -193,9 +193,10 @@ static heed_status read_model(heed_vocab *v, const char *path, const void *bytes
     struct reader r = {bytes, (const unsigned char *)bytes + size, false};
     struct field f;
     heed_status status = HEED_OK;
-    v->kind = HEED_UNIGRAM;
+    unsigned seen = 0;
     while (!status && next_field(&r, &f)) {
         bool message = f.wire == BYTES;
+        seen |= message && f.number < 8 ? 1u << f.number : 0;
         if (f.number == 1 && message)
             status = read_piece(v, path, &f, err);
         else if (f.number == 2 && message)
@@ -205,7 +206,8 @@ static heed_status read_model(heed_vocab *v, const char *path, const void *bytes
     }
     if (status)
         return status;
-    if (r.broken)
+    /* Cut off between two fields it is still a protocol buffer. */
+    if (r.broken || !(seen & 1 << 2) || !(seen & 1 << 3))
         return broken(path, err, "it ends too early");
     if (v->pieces.count == 0)
         return broken(path, err, "it has no pieces");
@@ -234,21 +236,61 @@ heed_status heed__spm_read(heed_vocab *v, const char *path, const void *bytes, s
 
 /* ---- learning ---- */
 
-/* A source that cleans the lines of another. */
+/* A source that cleans the lines of another, and keeps from SentencePiece what it would end the
+ * process for: lines of nothing but spaces, special pieces in the text (if the characters it has to
+ * cover are all in them), and more text than its 32-bit suffix array takes. */
 struct cleaned {
     const heed_line_source *from;
     heed_arena *arena;
+    size_t bytes;
 };
+
+#define MOST_BYTES ((size_t)INT32_MAX / 2)
+
+/* The line with spaces where it names special pieces. */
+static const char *without_specials(const char *text, size_t length, heed_arena *arena)
+{
+    if (!memchr(text, '<', length))
+        return text;
+    char *copy = heed_arena_allocate(arena, length);
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, length);
+    for (size_t i = 0; i < length; i++)
+        for (int32_t k = 0; k < HEED__SPECIALS && copy[i] == '<'; k++) {
+            size_t n = strlen(heed__special(k));
+            if (n <= length - i && memcmp(copy + i, heed__special(k), n) == 0)
+                memset(copy + i, ' ', n);
+        }
+    return copy;
+}
 
 static heed_status next_clean(void *context, const char **text, size_t *length, heed_error *err)
 {
     struct cleaned *c = context;
-    heed_arena_reset(c->arena);
-    heed_status status = c->from->next(c->from->context, text, length, err);
-    if (status || !*text)
-        return status;
-    *text = heed__clean(*text, *length, c->arena, length);
-    return *text ? HEED_OK : heed__fail(err, HEED_MEMORY, "out of memory for a line");
+    for (;;) {
+        heed_arena_reset(c->arena);
+        heed_status status = c->from->next(c->from->context, text, length, err);
+        if (status || !*text)
+            return status;
+        *text = heed__clean(*text, *length, c->arena, length);
+        if (!*text)
+            return heed__fail(err, HEED_MEMORY, "out of memory for a line");
+        *text = without_specials(*text, *length, c->arena);
+        if (!*text)
+            return heed__fail(err, HEED_MEMORY, "out of memory for a line");
+        size_t spaces = 0;
+        while (spaces < *length && (*text)[spaces] == ' ')
+            spaces++;
+        c->bytes += *length;
+        if (c->bytes > MOST_BYTES)
+            return heed__fail(err, HEED_ARGUMENT,
+                              "cannot learn a vocabulary from more than %zu bytes: use fewer lines "
+                              "(max_lines)",
+                              MOST_BYTES);
+        if (spaces < *length)
+            return HEED_OK;
+    }
 }
 
 static void symbol_list(char *text, size_t room)
@@ -290,7 +332,7 @@ heed_status heed__spm_learn(const heed_vocab_options *options, const heed_line_s
 {
     char symbols[16 * HEED_PLACEHOLDERS];
     symbol_list(symbols, sizeof symbols);
-    struct cleaned c = {lines, heed_arena_new(NULL, err)};
+    struct cleaned c = {.from = lines, .arena = heed_arena_new(NULL, err)};
     if (!c.arena)
         return HEED_MEMORY;
     heed__spm_model model = {0};

@@ -132,9 +132,9 @@ static heed_status check(const heed_vocab_options *o, const char *path, heed_err
         return heed__fail(err, HEED_ARGUMENT,
                           "cannot learn vocabulary '%s': max_lines is %lld, expected 0 or more",
                           path, (long long)o->max_lines);
-    if (!(o->coverage >= 0 && o->coverage <= 1))
+    if (o->coverage != 0 && !(o->coverage >= 0.98 && o->coverage <= 1))
         return heed__fail(err, HEED_ARGUMENT,
-                          "cannot learn vocabulary '%s': coverage is %g, expected 0 to 1", path,
+                          "cannot learn vocabulary '%s': coverage is %g, expected 0.98 to 1", path,
                           o->coverage);
     return HEED_OK;
 }

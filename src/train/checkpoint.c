@@ -210,7 +210,11 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
         return HEED_OK;
     if (scheduled)
         remember_save(t);
+    heed_corpus_report data = heed_corpus_describe(t->corpus);
     t->state.log_bytes = heed__log_bytes(t->log);
+    t->state.pairs = data.pairs;
+    t->state.source_bytes = data.source_bytes;
+    t->state.target_bytes = data.target_bytes;
     heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
     if (!status)
         status = heed__pathname_format(folder, err, "%s/step-%lld", training,
@@ -299,6 +303,22 @@ static heed_status load_file(heed_trainer *t, const char *folder, const char *na
     return status;
 }
 
+/* STATE, which is no reason to look for an older save. */
+static heed_status same_data(const heed_trainer *t, const heed__train_state *s, heed_error *err)
+{
+    heed_corpus_report data = heed_corpus_describe(t->corpus);
+    if (data.pairs == s->pairs && data.source_bytes == s->source_bytes &&
+        data.target_bytes == s->target_bytes)
+        return HEED_OK;
+    return heed__fail(
+        err, HEED_STATE,
+        "cannot resume '%.200s': its training data has changed: %lld pairs of %lld and "
+        "%lld bytes, expected %lld of %lld and %lld",
+        t->folder, (long long)data.pairs, (long long)data.source_bytes,
+        (long long)data.target_bytes, (long long)s->pairs, (long long)s->source_bytes,
+        (long long)s->target_bytes);
+}
+
 static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
 {
     heed__pathname folder, path;
@@ -314,6 +334,8 @@ static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
         status = heed__state_read(path, &state, &optimizer, &ema, files, &count, err);
     if (!status && (state.update != update || count != (t->ema ? 3 : 2)))
         status = heed__fail(err, HEED_FORMAT, "'%.300s' does not belong to this save", path);
+    if (!status)
+        status = same_data(t, &state, err);
     if (!status)
         status = verify(folder, files, count, err);
     if (!status && t->ema)
@@ -360,6 +382,8 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err)
             break;
         if (load(t, n.update, &own) == HEED_OK)
             return HEED_OK;
+        if (own.status == HEED_STATE || own.status == HEED_MEMORY)
+            return heed__fail(err, own.status, "%s", own.text);
         heed__trainer_say(t, HEED_LOG_WARNING, "save %lld is not whole (%s); trying the one before",
                           (long long)n.update, own.text);
         if (!first.status)

@@ -318,7 +318,7 @@ static heed_trainer *blank(const char *folder, const heed_train_hooks *hooks,
     t->lock = -1;
     t->saved_update = -1;
     t->state.best_update = -1;
-    t->state.best = t->state.valid_loss = t->state.bleu = t->state.chrf = NAN;
+    t->state.best = t->state.best_loss = t->state.valid_loss = t->state.bleu = t->state.chrf = NAN;
     t->state.valid_update = -1;
     if (hooks)
         t->hooks = *hooks;

@@ -68,7 +68,7 @@ static bool limit_reached(const heed_trainer *t, heed_train_reason *reason)
 
 /* ---- telling ---- */
 
-static void tell(heed_trainer *t, heed_train_event event)
+static void describe(heed_trainer *t, heed_train_event event)
 {
     heed_train_progress *p = &t->progress;
     const heed__train_state *s = &t->state;
@@ -82,8 +82,13 @@ static void tell(heed_trainer *t, heed_train_event event)
     p->best = s->best;
     p->best_update = s->best_update;
     p->metric = heed__metric_name(t->recipe.train.valid_metric);
+}
+
+static void tell(heed_trainer *t, heed_train_event event)
+{
+    describe(t, event);
     if (t->hooks.progress)
-        t->hooks.progress(t->hooks.context, p);
+        t->hooks.progress(t->hooks.context, &t->progress);
 }
 
 static heed_status log_update(heed_trainer *t, heed_error *err)
@@ -187,8 +192,10 @@ static heed_status validate(heed_trainer *t, heed_error *err)
     s->bleu = v.bleu;
     s->chrf = v.chrf;
     s->valid_update = s->update;
-    if (heed__metric_better(t->recipe.train.valid_metric, score, s->best)) {
+    if (heed__metric_better(t->recipe.train.valid_metric, score, s->best) ||
+        (score == s->best && v.loss < s->best_loss)) {
         s->best = score;
+        s->best_loss = v.loss;
         s->best_update = s->update;
         s->stale = 0;
         status = publish_best(t, err);
@@ -323,6 +330,7 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
         look_after(t, true, &own);
     if (!own.status && done && !average(t, result, &own))
         heed__curves_write(t, &own);
+    describe(t, t->progress.event);
     result->reason = asked ? HEED_TRAIN_ASKED : reason;
     result->last = t->progress;
     return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;

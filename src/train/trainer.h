@@ -38,11 +38,13 @@ typedef struct heed__train_state {
     double valid_loss, bleu, chrf;
     int64_t best_update; /* -1: none yet */
     double best;         /* in the metric's own unit */
+    double best_loss;    /* of that validation: decides between equal scores */
     int64_t stale;       /* validations since then */
     int64_t valid_update;
     double nll; /* since the last line of the log */
     int64_t tokens;
     int64_t log_bytes;
+    int64_t pairs, source_bytes, target_bytes; /* of the training data */
     heed__candidate candidates[HEED_MAX_AVERAGE];
     int n_candidates;
     int64_t saves[HEED_MAX_KEEP]; /* of the schedule, oldest first */
