@@ -305,10 +305,11 @@ static heed_status call(int which, const heed_allocator *a, const char *const *h
 static void memory_runs_out(void **state)
 {
     (void)state;
-    char text[2][2400] = {"", ""};
-    for (int i = 0; i < 200; i++) {
-        sprintf(text[0] + strlen(text[0]), "w%d-x, ", i);
-        sprintf(text[1] + strlen(text[1]), "w%d-x. ", (i + 20) % 200);
+    char text[2][2000] = {"", ""};
+    for (int i = 0; i < 30; i++) {
+        sprintf(text[0] + strlen(text[0]), "w%d-a-rather-long-word-that-fills-much-memory, ", i);
+        sprintf(text[1] + strlen(text[1]), "w%d-a-rather-long-word-that-fills-much-memory. ",
+                (i + 9) % 30);
     }
     const char *h[] = {"a b", text[0]}, *r[] = {"b a", text[1]};
     for (int which = 0; which < 4; which++) {
