@@ -90,8 +90,8 @@ static bool unspaced(const char *piece)
     return false;
 }
 
-/* word[i]: which word piece i belongs to.  Where a whole side would be one word (a compound, a number),
- * joining would hide everything, and its pieces stay apart too. */
+/* word[i]: which word piece i belongs to.  Where a whole side would be one word (a compound, a
+ * number), joining would hide everything, and its pieces stay apart too. */
 static void begin_words(const heed_vocab *v, const int32_t *id, int64_t n, int32_t *word)
 {
     int64_t specials = 0;
