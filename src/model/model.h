@@ -17,7 +17,6 @@ typedef struct heed__seen {
 } heed__seen;
 
 typedef struct heed__model_class {
-    const char *name;
     /* Refuses what does not fit, and names what would; then nothing is built. */
     heed_status (*check)(const heed_model_config *config, heed_error *err);
     /* Declares parameters and sets m->output and m->parts, which live in m->arena.  Errors stay in

@@ -28,7 +28,7 @@ static heed_status sum_losses(heed_trainer *t, heed_batches *batches, double *nl
 
 static heed_status cross_entropy(heed_trainer *t, double *loss, heed_error *err)
 {
-    int64_t longest = t->recipe.model.longest - 1;
+    int64_t longest = t->recipe.model.longest;
     heed_batches_options options = {.batch_tokens = t->recipe.train.batch_tokens,
                                     .max_tokens = longest,
                                     .in_order = true,
