@@ -3,7 +3,7 @@
  *
  * Each kill is a training of its own, in a child process: half of them die at a random moment, half
  * between the steps of a save (or of publishing the best weights), and some again while they are
- * being resumed.  HEED_KILLS says how many; 40 where it is not set, 200 in `make check-long`. */
+ * being resumed.  HEED_KILLS says how many; 200 where it is not set. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -127,7 +127,7 @@ static void test_killed_at_any_moment(void **state)
 {
     (void)state;
     const char *wanted = getenv("HEED_KILLS");
-    int kills = wanted ? atoi(wanted) : 40, inside = 0, elsewhere = 0;
+    int kills = wanted ? atoi(wanted) : 200, inside = 0, elsewhere = 0;
     char reference[128];
     long points = 0;
     heed_rng_key key = {.seed = 7};

@@ -190,7 +190,7 @@ typedef struct heed_train_options {
         HEED_OPTION_CHOICE(owner, at.sampling_sides, "sampling-sides", "both",                     \
                            HEED_WORDS("both", "source", "target"), "where to cut at random"),      \
         HEED_OPTION_INT(owner, at.max_tokens, "max-tokens", "256", 1, 1000000, "N",                \
-                        "leave out pairs with more tokens on either side"),                        \
+                        "leave out pairs with more tokens on either side, the end included"),      \
         HEED_OPTION_INT(owner, at.batch_tokens, "batch-tokens", "4096", 1, 100000000, "N",         \
                         "target tokens in a batch, at most"),                                      \
         HEED_OPTION_INT(owner, at.accumulate, "accumulate", "1", 1, 1000, "N",                     \
