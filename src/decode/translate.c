@@ -1,4 +1,4 @@
-/* translate.c: lines of text through the search, and given translations through the model.
+/* translate.c: lines of text through the search.
  *
  * Lines are encoded, cut where they are too long, sorted by length so that a batch holds sentences
  * of about one length, decoded batch by batch, and handed back in their own order. */
@@ -23,7 +23,7 @@ const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_
     int64_t *place = heed__take(arena, most + 2, sizeof *place, err);
     if (!order || !place)
         return NULL;
-    /* Counting sort: place[l] is where the next one of length most + 1 - l goes. */
+    /* Counting sort: place[most - l] is where the next one of length l goes. */
     memset(place, 0, (size_t)(most + 2) * sizeof *place);
     for (int64_t i = 0; i < count; i++)
         place[most + 1 - lengths[i]]++;
