@@ -16,15 +16,23 @@ typedef struct command {
     int (*run)(int argc, const char *const *argv);
 } command;
 
-extern const heed_option_set help_options, version_options, list_options, selftest_options,
-    bench_options, train_options, vocab_options;
-int help_run(int argc, const char *const *argv);
-int version_run(int argc, const char *const *argv);
-int list_run(int argc, const char *const *argv);
-int selftest_run(int argc, const char *const *argv);
-int bench_run(int argc, const char *const *argv);
-int vocab_run(int argc, const char *const *argv);
-int train_run(int argc, const char *const *argv);
+/* Every command, in the order of the overview: NAME_options and NAME_run of cli/NAME.c. */
+#define COMMAND_LIST(X)                                                                            \
+    X(train)                                                                                       \
+    X(translate)                                                                                   \
+    X(score)                                                                                       \
+    X(evaluate)                                                                                    \
+    X(inspect)                                                                                     \
+    X(vocab)                                                                                       \
+    X(list)                                                                                        \
+    X(selftest)                                                                                    \
+    X(bench)                                                                                       \
+    X(version)                                                                                     \
+    X(help)
+#define COMMAND_DECLARE(name)                                                                      \
+    extern const heed_option_set name##_options;                                                   \
+    int name##_run(int argc, const char *const *argv);
+COMMAND_LIST(COMMAND_DECLARE)
 
 /* The table, ended by a name of NULL; by name, or NULL after saying on stderr what was meant. */
 extern const command commands[];
@@ -50,6 +58,11 @@ void complain(const char *format, ...)
     __attribute__((format(printf, 1, 2)))
 #endif
     ;
+/* Sends off what was printed on stdout; false after saying, once, why it could not be written.  A
+ * command with more to come stops then; the program's end asks in any case. */
+bool results_written(void);
+/* A JSON string on stdout; text is UTF-8. */
+void print_json_text(const char *text);
 /* One of several words, as in `heed list ops`: its index, or -1 after saying what was meant.  names
  * ends with NULL. */
 int choose_word(const char *what, const char *word, const char *const *names);

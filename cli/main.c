@@ -9,10 +9,10 @@
 #include <string.h>
 
 const command commands[] = {
-    {"train", &train_options, train_run}, {"list", &list_options, list_run},
-    {"vocab", &vocab_options, vocab_run}, {"selftest", &selftest_options, selftest_run},
-    {"bench", &bench_options, bench_run}, {"version", &version_options, version_run},
-    {"help", &help_options, help_run},    {NULL, NULL, NULL},
+#define COMMAND_ROW(name) {#name, &name##_options, name##_run},
+    COMMAND_LIST(COMMAND_ROW)
+#undef COMMAND_ROW
+        {NULL, NULL, NULL},
 };
 
 const command *command_find(const char *name)
@@ -61,10 +61,10 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     check_environment();
     int code = run(argc, (const char *const *)argv);
-    errno = 0;
-    if (ferror(stdout) | (fclose(stdout) != 0)) {
-        complain("cannot write to standard output: %s", errno ? strerror(errno) : "write error");
-        return EXIT_FAILED;
+    bool written = results_written();
+    if (written && fclose(stdout) != 0) { /* some file systems say it only now */
+        complain("cannot write to standard output: %s", strerror(errno));
+        written = false;
     }
-    return code;
+    return written ? code : EXIT_FAILED;
 }

@@ -18,9 +18,12 @@
 #include <cmocka.h>
 
 #ifdef HEED_DOUBLE
+#ifndef LAYER_STEP
 #define LAYER_STEP 1e-3
+#endif
 #define LAYER_TOLERANCE 1e-8
 #else
+#undef LAYER_STEP
 /* Differences of float losses: rounding over the step. */
 #define LAYER_STEP 2e-2
 #define LAYER_TOLERANCE 2e-2

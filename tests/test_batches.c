@@ -1,11 +1,7 @@
-/* test_batches.c: packing, and streams of batches: which pairs, in which batches, and that neither
- * time nor threads nor a seek changes them. */
-#include <heed/text.h>
-
+/* test_batches.c: packing, and which pairs come in which batches. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,118 +9,7 @@
 
 #include <cmocka.h>
 
-#include "folder.h"
-
-/* Counts from any thread; the call number fail_at, from 1, gives NULL. */
-struct counting {
-    atomic_int calls;
-    int fail_at;
-    atomic_long held;
-};
-
-static void *counting_allocate(void *context, size_t size)
-{
-    struct counting *c = context;
-    if (atomic_fetch_add(&c->calls, 1) + 1 == c->fail_at)
-        return NULL;
-    atomic_fetch_add(&c->held, (long)size);
-    return aligned_alloc(64, (size + 64) / 64 * 64);
-}
-
-static void counting_release(void *context, void *memory, size_t size)
-{
-    atomic_fetch_sub(&((struct counting *)context)->held, (long)size);
-    free(memory);
-}
-
-/* ---- a corpus whose every pair is known by its words ---- */
-
-#define PAIRS 300
-
-static heed_corpus *corpus;
-static heed_vocab *words, *subwords;
-static heed_arena *arena;
-
-static heed_corpus *open_tsv(const char *path)
-{
-    heed_corpus_files files = {.tsv = &path, .tsvs = 1};
-    heed_error err = {0};
-    heed_corpus *c = heed_corpus_open(&files, NULL, NULL, &err);
-    assert_string_equal(err.text, "");
-    return c;
-}
-
-static heed_vocab *learn(const heed_corpus *c, heed_vocab_kind kind, int64_t size)
-{
-    heed_error err = {0};
-    heed_corpus_lines *lines = heed_corpus_lines_new(c, HEED_BOTH, NULL, &err);
-    heed_line_source source = heed_corpus_lines_source(lines);
-    heed_vocab_options o = {.kind = kind, .size = size, .min_count = 1, .threads = 1};
-    heed_vocab_train(&o, &source, in_folder("vocab"), NULL, &err);
-    assert_string_equal(err.text, "");
-    heed_corpus_lines_free(lines);
-    heed_vocab *v = heed_vocab_open(in_folder("vocab"), NULL, NULL, &err);
-    assert_string_equal(err.text, "");
-    return v;
-}
-
-/* From 1 to 17 words on a side, most of them shared, the first one the pair's own. */
-static void write_pairs(const char *path, int pairs)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    for (int i = 0; i < pairs; i++) {
-        fprintf(f, "s%d", i);
-        for (int j = 0; j < i * 7919 % 17; j++)
-            fprintf(f, " word%d", (i + 3 * j) % 40);
-        fprintf(f, "\tt%d", i);
-        for (int j = 0; j < (i * 7919 % 17 + i % 3) * 16 / 19; j++)
-            fprintf(f, " wort%d", (i + 5 * j) % 40);
-        fprintf(f, "\n");
-    }
-    fclose(f);
-}
-
-static int set_up(void **state)
-{
-    if (make_folder(state))
-        return -1;
-    write_pairs(in_folder("pairs.tsv"), PAIRS);
-    corpus = open_tsv(in_folder("pairs.tsv"));
-    words = learn(corpus, HEED_WHITESPACE, 0);
-    subwords = learn(corpus, HEED_WHITESPACE, 0);
-    arena = heed_arena_new(NULL, NULL);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    heed_arena_free(arena);
-    heed_vocab_free(words);
-    heed_vocab_free(subwords);
-    heed_corpus_free(corpus);
-    return remove_folder(state);
-}
-
-static heed_batches *open_stream(const heed_batches_options *o)
-{
-    heed_error err = {0};
-    heed_batches *b = heed_batches_new(corpus, words, words, o, NULL, &err);
-    assert_string_equal(err.text, "");
-    return b;
-}
-
-static heed_batch next(heed_batches *b)
-{
-    heed_batch batch;
-    heed_error err = {0};
-    heed_batches_next(b, &batch, 1, &err);
-    assert_string_equal(err.text, "");
-    return batch;
-}
-
-static const heed_batches_options usual = {
-    .batch_tokens = 100, .max_tokens = 50, .window = 128, .seed = 7};
+#include "batches_help.h"
 
 /* ---- packing ---- */
 
@@ -254,8 +139,8 @@ static void every_pair_once_an_epoch(void **state)
     }
 }
 
-/* Catches a seed that is not used, and a shuffle that is none: at random about one pair in e^-1
- * stays where it was, and two seeds agree as rarely. */
+/* Catches a seed that is not used, and pairs or batches that are not shuffled: at random one pair
+ * stays where it was, on average, and as many are alike with two seeds. */
 static void seeds_and_shuffles(void **state)
 {
     (void)state;
@@ -274,6 +159,19 @@ static void seeds_and_shuffles(void **state)
         stayed += order[0][i] == i;
         agree += order[0][i] == order[1][i];
     }
+    heed_batches_options o = usual;
+    o.window = 0;
+    o.epochs = 1;
+    heed_batches *b = open_stream(&o);
+    int batches = 0, shorter = 0;
+    int64_t before = 0;
+    for (heed_batch batch; (batch = next(b)).pairs; batches++) {
+        shorter += batch.target->longest < before;
+        before = batch.target->longest;
+    }
+    heed_batches_free(b);
+    assert_true(shorter > batches / 4); /* not from short to long, as they were cut */
+
     assert_true(stayed < 8); /* Poisson with mean 1: above this once in a hundred thousand */
     assert_true(agree < 8);
 }
@@ -312,170 +210,6 @@ static void budgets_and_balance(void **state)
             assert_true(batches <= total / (budget - LONGEST) + 1);
         heed_batches_free(b);
     }
-}
-
-/* ---- the same, whatever the time and the place ---- */
-
-/* All that a batch says, as numbers. */
-struct trace {
-    int64_t *number;
-    size_t count, room;
-};
-
-static void note(struct trace *t, int64_t number)
-{
-    if (t->count == t->room) {
-        t->room = t->room ? 2 * t->room : 1024;
-        t->number = realloc(t->number, t->room * sizeof *t->number);
-        assert_non_null(t->number);
-    }
-    t->number[t->count++] = number;
-}
-
-static void note_batch(struct trace *t, const heed_batch *b)
-{
-    note(t, b->epoch);
-    note(t, b->pairs);
-    for (int64_t i = 0; i < b->pairs; i++)
-        note(t, b->pair[i]);
-    for (int64_t i = 0; b->pairs && i < b->source->rows; i++)
-        note(t, b->source_ids[i]);
-    for (int64_t i = 0; b->pairs && i < b->target->rows; i++) {
-        note(t, b->target_in[i]);
-        note(t, b->target_out[i]);
-    }
-}
-
-static void assert_same(const struct trace *a, const struct trace *b)
-{
-    assert_int_equal(a->count, b->count);
-    assert_memory_equal(a->number, b->number, a->count * sizeof *a->number);
-}
-
-/* Reads the whole stream, `count` batches at a time, resting before each call. */
-static struct trace read_all(const heed_batches_options *o, const heed_vocab *v, int count,
-                             useconds_t rest)
-{
-    heed_error err = {0};
-    struct trace t = {0};
-    heed_batches *b = heed_batches_new(corpus, v, v, o, NULL, &err);
-    heed_batch batch[64];
-    do {
-        if (rest)
-            usleep(rest);
-        heed_batches_next(b, batch, count, &err);
-        assert_string_equal(err.text, "");
-        for (int i = 0; i < count && batch[i].pairs; i++)
-            note_batch(&t, &batch[i]);
-    } while (batch[count - 1].pairs);
-    heed_batches_free(b);
-    return t;
-}
-
-/* Catches batches that depend on who is faster, or on how many are taken at once (64 of them span
- * several epochs here). */
-static void time_changes_nothing(void **state)
-{
-    (void)state;
-    for (int sampled = 0; sampled < 2; sampled++) {
-        heed_batches_options o = usual;
-        o.epochs = 4;
-        o.window = 100;
-        o.source_sampling = o.target_sampling = sampled ? 0.2 : 0;
-        struct trace one = read_all(&o, subwords, 1, 0), slow = read_all(&o, subwords, 7, 3000),
-                     many = read_all(&o, subwords, 64, 0);
-        assert_same(&one, &slow);
-        assert_same(&one, &many);
-        free(one.number);
-        free(slow.number);
-        free(many.number);
-    }
-}
-
-/* Catches a resumed run that goes elsewhere: from every position, the same batches follow. */
-static void seek_is_going_on(void **state)
-{
-    (void)state;
-    heed_batches_options o = usual;
-    o.epochs = 3;
-    o.source_sampling = 0.3; /* one side kept from epoch to epoch, the other drawn anew */
-    heed_error err = {0};
-    heed_batches *b = heed_batches_new(corpus, subwords, subwords, &o, NULL, &err);
-    heed_batches *other = heed_batches_new(corpus, subwords, subwords, &o, NULL, &err);
-    heed_batches_position p[1000];
-    struct trace t = {0};
-    size_t begin[1001] = {0};
-    int n = 0;
-    for (heed_batch batch;; n++) {
-        assert_true(n < 999);
-        p[n] = heed_batches_tell(b);
-        batch = next(b);
-        note_batch(&t, &batch);
-        begin[n + 1] = t.count;
-        if (!batch.pairs)
-            break;
-    }
-    assert_int_equal(p[n].epoch, 3);
-    for (int i = n; i >= 0; i--) { /* backwards: every seek is a jump */
-        assert_int_equal(heed_batches_seek(other, p[i], &err), HEED_OK);
-        heed_batches_position told = heed_batches_tell(other);
-        assert_memory_equal(&told, &p[i], sizeof told);
-        int last = i + 3 < n ? i + 3 : n;
-        struct trace again = {0};
-        for (int j = i; j <= last; j++) {
-            heed_batch batch = next(other);
-            note_batch(&again, &batch);
-        }
-        struct trace expected = {t.number + begin[i], begin[last + 1] - begin[i], 0};
-        assert_same(&again, &expected);
-        free(again.number);
-    }
-    /* Behind a window's last batch is before the next one's first. */
-    int next_window = 1;
-    while (p[next_window].window == 0)
-        next_window++;
-    heed_batches_position behind = p[next_window - 1];
-    behind.batch++;
-    assert_int_equal(heed_batches_seek(other, behind, &err), HEED_OK);
-    heed_batches_position told = heed_batches_tell(other);
-    assert_memory_equal(&told, &p[next_window], sizeof told);
-    heed_batches_free(b);
-    heed_batches_free(other);
-    free(t.number);
-}
-
-/* Catches sampling that depends on more than seed, epoch, pair and side (other windows give the
- * same pieces), or on less (all epochs alike). */
-static void sampling_belongs_to_the_pair(void **state)
-{
-    (void)state;
-    enum { EPOCHS = 2 };
-    static const int64_t windows[] = {1, 77, 300};
-    uint64_t digest[3][EPOCHS][PAIRS] = {0};
-    for (int k = 0; k < 3; k++) {
-        heed_batches_options o = usual;
-        o.window = windows[k];
-        o.epochs = EPOCHS;
-        o.max_tokens = 1000;
-        o.source_sampling = o.target_sampling = 0.2;
-        heed_error err = {0};
-        heed_batches *b = heed_batches_new(corpus, subwords, subwords, &o, NULL, &err);
-        for (heed_batch batch; (batch = next(b)).pairs;)
-            for (int64_t i = 0; i < batch.pairs; i++) {
-                uint64_t *d = &digest[k][batch.epoch][batch.pair[i]];
-                for (int64_t j = batch.source->offset[i]; j < batch.source->offset[i + 1]; j++)
-                    *d = *d * 1000003 + (uint64_t)batch.source_ids[j];
-                for (int64_t j = batch.target->offset[i]; j < batch.target->offset[i + 1]; j++)
-                    *d = *d * 1000003 + (uint64_t)batch.target_out[j];
-            }
-        heed_batches_free(b);
-    }
-    assert_memory_equal(digest[0], digest[1], sizeof digest[0]);
-    assert_memory_equal(digest[0], digest[2], sizeof digest[0]);
-    int alike = 0;
-    for (int i = 0; i < PAIRS; i++)
-        alike += digest[0][0][i] == digest[0][1][i];
-    assert_true(alike < PAIRS / 2);
 }
 
 /* ---- ends and refusals ---- */
@@ -562,7 +296,28 @@ static void too_long_is_left_out(void **state)
     }
 }
 
-/* Catches nonsense let in, and a refused seek that disturbs the stream. */
+/* Catches an epoch entered behind its last usable pair and taken for one that has none. */
+static void nothing_left_is_not_nothing(void **state)
+{
+    (void)state;
+    static const char text[] = "a b c\ta\na b c\ta\na\ta\na b c\ta\n"; /* the third fits */
+    write_plain(in_folder("four.tsv"), text, strlen(text));
+    heed_corpus *four = open_tsv(in_folder("four.tsv"));
+    heed_batches_options o = {
+        .batch_tokens = 9, .max_tokens = 2, .window = 1, .in_order = true, .epochs = 2};
+    heed_error err = {0};
+    heed_batches *b = heed_batches_new(four, words, words, &o, NULL, &err);
+    usleep(1000); /* let the first windows be made: nothing in them */
+    assert_int_equal(heed_batches_seek(b, (heed_batches_position){0, 3, 0}, &err), HEED_OK);
+    heed_batch batch = next(b);
+    assert_int_equal(batch.epoch, 1);
+    assert_int_equal(batch.pair[0], 2);
+    assert_int_equal(next(b).pairs, 0);
+    heed_batches_free(b);
+    heed_corpus_free(four);
+}
+
+/* Catches nonsense let in. */
 static void refused(void **state)
 {
     (void)state;
@@ -585,102 +340,6 @@ static void refused(void **state)
         if (!strstr(err.text, cases[i].text))
             assert_string_equal(err.text, cases[i].text);
     }
-    heed_batches_options o = usual;
-    o.epochs = 2;
-    heed_batches *b = open_stream(&o), *undisturbed = open_stream(&o);
-    static const heed_batches_position nowhere[] = {{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}, {0, 3, 0},
-                                                    {2, 1, 0},  {2, 0, 1},  {3, 0, 0}};
-    struct trace t = {0}, expected = {0};
-    for (size_t i = 0; i < sizeof nowhere / sizeof *nowhere; i++) {
-        heed_error err = {0};
-        assert_int_equal(heed_batches_seek(b, nowhere[i], &err), HEED_ARGUMENT);
-        assert_non_null(strstr(err.text, "the stream has 2 epochs (0: no end) of 3 windows"));
-        heed_batch batch = next(b), same = next(undisturbed);
-        note_batch(&t, &batch);
-        note_batch(&expected, &same);
-    }
-    assert_same(&t, &expected);
-    heed_error err = {0};
-    heed_batches_position beyond = {1, 1, 500};
-    assert_int_equal(heed_batches_seek(b, beyond, &err), HEED_ARGUMENT);
-    assert_non_null(strstr(err.text, "cannot go to batch 500 of window 1: it has "));
-    heed_batch batch;
-    assert_int_equal(heed_batches_next(b, &batch, 1, NULL), HEED_ARGUMENT);
-    assert_int_equal(heed_batches_seek(b, (heed_batches_position){0}, NULL), HEED_OK);
-    assert_int_equal(next(b).epoch, 0); /* a good seek makes it good again */
-    heed_batches_free(b);
-    heed_batches_free(undisturbed);
-    free(t.number);
-    free(expected.number);
-}
-
-/* ---- threads and memory ---- */
-
-/* Catches a stream that cannot be freed: at once, while a window is made, while the maker waits. */
-static void freed_at_any_moment(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 100; i++) {
-        heed_batches_options o = usual;
-        o.window = i % 2 ? 3 : 300;
-        heed_batches *b = open_stream(&o);
-        if (i % 3 == 0)
-            usleep((useconds_t)(i * 20));
-        for (int j = 0; j < i % 7; j++)
-            next(b);
-        heed_batches_free(b);
-    }
-    heed_batches_free(NULL);
-}
-
-/* Catches memory that grows from epoch to epoch, with ids kept and with ids drawn anew. */
-static void memory_settles(void **state)
-{
-    (void)state;
-    for (int sampled = 0; sampled < 2; sampled++) {
-        struct counting c = {0};
-        heed_allocator a = {counting_allocate, counting_release, &c};
-        heed_batches_options o = usual;
-        o.source_sampling = sampled ? 0.2 : 0;
-        heed_error err = {0};
-        heed_batches *b = heed_batches_new(corpus, subwords, subwords, &o, &a, &err);
-        heed_batch batch[4];
-        int calls = 0;
-        do {
-            assert_int_equal(heed_batches_next(b, batch, 4, &err), HEED_OK);
-            if (batch[3].epoch < 3)
-                calls = atomic_load(&c.calls);
-        } while (batch[3].epoch < 20);
-        assert_int_equal(atomic_load(&c.calls), calls);
-        heed_batches_free(b);
-        assert_int_equal(c.held, 0);
-    }
-}
-
-/* Catches a leak, a crash or a hang when memory runs out in either thread. */
-static void memory_runs_out(void **state)
-{
-    (void)state;
-    heed_batches_options o = usual;
-    o.epochs = 2;
-    int failed = 0;
-    for (int n = 1;; n++) {
-        assert_true(n < 100);
-        struct counting c = {.fail_at = n};
-        heed_allocator a = {counting_allocate, counting_release, &c};
-        heed_error err = {0};
-        heed_batches *b = heed_batches_new(corpus, words, words, &o, &a, &err);
-        heed_batch batch[5] = {0};
-        while (b && heed_batches_next(b, batch, 5, &err) == HEED_OK && batch[4].pairs)
-            ;
-        heed_batches_free(b);
-        assert_int_equal(c.held, 0);
-        if (atomic_load(&c.calls) < n)
-            break;
-        assert_int_equal(err.status, HEED_MEMORY);
-        failed++;
-    }
-    assert_true(failed >= 8);
 }
 
 int main(void)
@@ -691,15 +350,10 @@ int main(void)
         cmocka_unit_test(every_pair_once_an_epoch),
         cmocka_unit_test(seeds_and_shuffles),
         cmocka_unit_test(budgets_and_balance),
-        cmocka_unit_test(time_changes_nothing),
-        cmocka_unit_test(seek_is_going_on),
-        cmocka_unit_test(sampling_belongs_to_the_pair),
         cmocka_unit_test(in_corpus_order),
         cmocka_unit_test(too_long_is_left_out),
+        cmocka_unit_test(nothing_left_is_not_nothing),
         cmocka_unit_test(refused),
-        cmocka_unit_test(freed_at_any_moment),
-        cmocka_unit_test(memory_settles),
-        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("batches", tests, set_up, tear_down);
 }

@@ -96,9 +96,9 @@ heed_status heed_vocab_train(const heed_vocab_options *options, const heed_line_
 
 /* ---- corpora ---- */
 
-/* Lines of files, plain, gzip or from a pipe, indexed so that any pair can be fetched; what does not
- * fit in memory stays in the mapped file.  A gzip or a pipe is copied, decompressed, to TMPDIR (or
- * /tmp) first.  Files must not be shortened while a corpus has them open. */
+/* Lines of files, plain, gzip or from a pipe, indexed so that any pair can be fetched; what does
+ * not fit in memory stays in the mapped file.  A gzip or a pipe is copied, decompressed, to TMPDIR
+ * (or /tmp) first.  Files must not be shortened while a corpus has them open. */
 typedef struct heed_corpus_files {
     const char *const *source; /* the n-th of one belongs to the n-th of the other */
     const char *const *target;
@@ -108,13 +108,13 @@ typedef struct heed_corpus_files {
 } heed_corpus_files;
 typedef struct heed_corpus heed_corpus;
 /* Broken UTF-8, empty sides (nothing but blanks) and lines without a tab are skipped, counted, and
- * the first ten of each reported to the log with file and line.  Refuses files with different numbers of lines, binary
- * files, and a corpus without a single usable pair. */
+ * the first ten of each reported to the log with file and line.  Refuses files with different
+ * numbers of lines, binary files, and a corpus without a single usable pair. */
 heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sink *log,
                               const heed_allocator *allocator, heed_error *err);
 void heed_corpus_free(heed_corpus *c);
-/* Takes so many pairs out of c, spread evenly and drawn from the seed, and gives them as a corpus of
- * their own, which borrows c's text: free it before c. */
+/* Takes so many pairs out of c, spread evenly and drawn from the seed, and gives them as a corpus
+ * of their own, which borrows c's text: free it before c. */
 heed_corpus *heed_corpus_hold_out(heed_corpus *c, int64_t pairs, uint64_t seed,
                                   const heed_allocator *allocator, heed_error *err);
 typedef struct heed_corpus_report {

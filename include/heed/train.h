@@ -190,7 +190,7 @@ typedef struct heed_train_options {
         HEED_OPTION_CHOICE(owner, at.sampling_sides, "sampling-sides", "both",                     \
                            HEED_WORDS("both", "source", "target"), "where to cut at random"),      \
         HEED_OPTION_INT(owner, at.max_tokens, "max-tokens", "256", 1, 1000000, "N",                \
-                        "leave out pairs with more tokens on either side"),                        \
+                        "leave out pairs with more tokens on either side, the end included"),      \
         HEED_OPTION_INT(owner, at.batch_tokens, "batch-tokens", "4096", 1, 100000000, "N",         \
                         "target tokens in a batch, at most"),                                      \
         HEED_OPTION_INT(owner, at.accumulate, "accumulate", "1", 1, 1000, "N",                     \
@@ -262,6 +262,10 @@ typedef struct heed_recipe {
     heed_model_config model; /* sizes of vocabularies are filled in */
     heed_train_options train;
 } heed_recipe;
+/* The defaults, changed by words of the command line: {"--preset", "tiny", "--source", ...}.  Texts
+ * are borrowed from the words or live in the arena. */
+heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const *words,
+                              heed_arena *arena, heed_error *err);
 /* The recipe of a model directory under training; texts live in the arena. */
 heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
                              heed_error *err);

@@ -123,7 +123,10 @@ static heed_status align(const heed_attention_picture *p, heed_arena *arena, hee
         if (better <= score)
             continue;
         score = better;
-        chosen[count++] = m - p->maps;
+        int64_t at = count++; /* told in order of layers and heads */
+        for (; at > 0 && chosen[at - 1] > c[best].map; at--)
+            chosen[at] = chosen[at - 1];
+        chosen[at] = c[best].map;
         memcpy(mean, trial, sizeof *mean * cells);
     }
     out->map.weight = mean;

@@ -1,8 +1,8 @@
 /* batches.c: a stream of batches.  A thread makes windows ahead, two at most: while one is consumed
  * the next is made.  The caller's thread packs: a batch is copied out of its window, so a window
- * goes back to the maker with its last batch, and however many batches an update takes, over however
- * many windows, nothing waits for it.
- * Only windows change hands, in order, so that timing decides when a batch comes and never which. */
+ * goes back to the maker with its last batch, and an update may take as many batches as it likes,
+ * over as many windows, without anything having to wait for it.
+ * Only windows change hands, in order: timing decides when a batch comes, never which. */
 #include "text/batches.h"
 #include "base/error.h"
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* pack.c: sentences of tokens, laid one behind the other.  Sources end with EOS; targets come twice,
- * as the decoder reads them (BOS first) and as it should answer (EOS last). */
+/* pack.c: sentences of tokens, laid one behind the other.  Sources end with EOS; targets come
+ * twice, as the decoder reads them (BOS first) and as it should answer (EOS last). */
 #include "base/error.h"
 #include "text/batches.h"
 

@@ -206,11 +206,15 @@ static void remember_save(heed_trainer *t)
 heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *err)
 {
     heed__pathname temporary, folder, training;
-    if (t->saved_update == t->state.update)
+    if (t->saved_update == t->state.update && (t->saved_scheduled || !scheduled))
         return HEED_OK;
     if (scheduled)
         remember_save(t);
+    heed_corpus_report data = heed_corpus_describe(t->corpus);
     t->state.log_bytes = heed__log_bytes(t->log);
+    t->state.pairs = data.pairs;
+    t->state.source_bytes = data.source_bytes;
+    t->state.target_bytes = data.target_bytes;
     heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
     if (!status)
         status = heed__pathname_format(folder, err, "%s/step-%lld", training,
@@ -228,7 +232,7 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
     if (!(status = write_files(t, temporary, err)))
         status = heed__folder_sync(temporary, err);
     heed__save_point(t, "synced");
-    /* What has this name is damaged, or it would have been loaded. */
+    /* What has this name is damaged, or was made by a signal before its validation. */
     if (!status && !(status = heed__folder_remove(folder, err)))
         status = heed__folder_rename(temporary, folder, err);
     if (status) {
@@ -236,6 +240,7 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
         return status;
     }
     t->saved_update = t->state.update;
+    t->saved_scheduled = scheduled;
     heed__save_point(t, "renamed");
     if ((status = point_latest(t, err)))
         return status;
@@ -299,6 +304,22 @@ static heed_status load_file(heed_trainer *t, const char *folder, const char *na
     return status;
 }
 
+/* STATE, which is no reason to look for an older save. */
+static heed_status same_data(const heed_trainer *t, const heed__train_state *s, heed_error *err)
+{
+    heed_corpus_report data = heed_corpus_describe(t->corpus);
+    if (data.pairs == s->pairs && data.source_bytes == s->source_bytes &&
+        data.target_bytes == s->target_bytes)
+        return HEED_OK;
+    return heed__fail(
+        err, HEED_STATE,
+        "cannot resume '%.200s': its training data has changed: %lld pairs of %lld and "
+        "%lld bytes, expected %lld of %lld and %lld",
+        t->folder, (long long)data.pairs, (long long)data.source_bytes,
+        (long long)data.target_bytes, (long long)s->pairs, (long long)s->source_bytes,
+        (long long)s->target_bytes);
+}
+
 static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
 {
     heed__pathname folder, path;
@@ -314,6 +335,8 @@ static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
         status = heed__state_read(path, &state, &optimizer, &ema, files, &count, err);
     if (!status && (state.update != update || count != (t->ema ? 3 : 2)))
         status = heed__fail(err, HEED_FORMAT, "'%.300s' does not belong to this save", path);
+    if (!status)
+        status = same_data(t, &state, err);
     if (!status)
         status = verify(folder, files, count, err);
     if (!status && t->ema)
@@ -332,6 +355,7 @@ static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
     heed_params_zero_grads(t->params);
     t->state = state;
     t->saved_update = update;
+    t->saved_scheduled = state.n_saves && state.saves[state.n_saves - 1] == update;
     return HEED_OK;
 }
 
@@ -360,6 +384,8 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err)
             break;
         if (load(t, n.update, &own) == HEED_OK)
             return HEED_OK;
+        if (own.status == HEED_STATE || own.status == HEED_MEMORY)
+            return heed__fail(err, own.status, "%s", own.text);
         heed__trainer_say(t, HEED_LOG_WARNING, "save %lld is not whole (%s); trying the one before",
                           (long long)n.update, own.text);
         if (!first.status)

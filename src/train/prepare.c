@@ -191,7 +191,7 @@ static heed_status make_optimizer(heed_trainer *t, heed_error *err)
 static heed_status make_batches(heed_trainer *t, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
-    int64_t longest = t->recipe.model.longest - 1; /* EOS is not counted */
+    int64_t longest = t->recipe.model.longest;
     heed_batches_options options = {
         .batch_tokens = o->batch_tokens,
         .max_tokens = o->max_tokens < longest ? o->max_tokens : longest,
@@ -203,6 +203,18 @@ static heed_status make_batches(heed_trainer *t, heed_error *err)
     if (t->batches && !t->micro)
         heed__fail(err, HEED_MEMORY, "out of memory for %lld batches", (long long)o->accumulate);
     return t->batches && t->micro ? HEED_OK : err->status;
+}
+
+/* A corpus of which nothing is short enough shows when the first batch is made; better before there
+ * is a directory. */
+static heed_status check_batches(heed_trainer *t, heed_error *err)
+{
+    heed_error own = {0};
+    heed_status status = heed_batches_next(t->batches, t->micro, 1, &own);
+    if (status)
+        return heed__fail(err, status, "%s%s", own.text,
+                          status == HEED_FORMAT ? ": raise --max-tokens" : "");
+    return heed_batches_seek(t->batches, (heed_batches_position){0}, err);
 }
 
 static heed_status make_model(heed_trainer *t, heed_error *err)
@@ -318,7 +330,7 @@ static heed_trainer *blank(const char *folder, const heed_train_hooks *hooks,
     t->lock = -1;
     t->saved_update = -1;
     t->state.best_update = -1;
-    t->state.best = t->state.valid_loss = t->state.bleu = t->state.chrf = NAN;
+    t->state.best = t->state.best_loss = t->state.valid_loss = t->state.bleu = t->state.chrf = NAN;
     t->state.valid_update = -1;
     if (hooks)
         t->hooks = *hooks;
@@ -343,7 +355,8 @@ static heed_status prepare_new(heed_trainer *t, heed_error *err)
                           t->folder, t->folder);
     if (open_corpora(t, err) || stage(t, err) || open_vocabularies(t, true, err))
         return err->status;
-    return make_model(t, err);
+    heed_status status = make_model(t, err);
+    return status ? status : check_batches(t, err);
 }
 
 heed_trainer *heed_trainer_new(const char *folder, const heed_recipe *recipe,

@@ -15,7 +15,16 @@ static const heed_option_set set = {
     .command = "heed train",
     .fields = fields,
     .count = sizeof fields / sizeof *fields,
+    .bundles = heed_model_presets,
 };
+
+heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const *words,
+                              heed_arena *arena, heed_error *err)
+{
+    heed_option_result result;
+    *recipe = (heed_recipe){0};
+    return heed_option_parse(&set, count, words, recipe, arena, &result, err);
+}
 
 /* ---- checks ---- */
 
@@ -167,7 +176,6 @@ heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena
                              heed_error *err)
 {
     heed__pathname path;
-    heed_option_result result;
     heed_status status = heed__pathname_format(path, err, "%s/training/options.json", folder);
     if (status)
         return status;
@@ -175,8 +183,7 @@ heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena
         return heed__fail(err, HEED_IO, "cannot resume '%.400s': there is no training in it",
                           folder);
     const char *const words[] = {"--config", path};
-    *recipe = (heed_recipe){0};
-    return heed_option_parse(&set, 2, words, recipe, arena, &result, err);
+    return heed_recipe_parse(recipe, 2, words, arena, err);
 }
 
 /* ---- on resume ---- */

@@ -22,7 +22,10 @@
     X(stale)                                                                                       \
     X(valid_update)                                                                                \
     X(tokens)                                                                                      \
-    X(log_bytes)
+    X(log_bytes)                                                                                   \
+    X(pairs)                                                                                       \
+    X(source_bytes)                                                                                \
+    X(target_bytes)
 #define REALS(X)                                                                                   \
     X(seconds)                                                                                     \
     X(valid_seconds)                                                                               \
@@ -30,6 +33,7 @@
     X(bleu)                                                                                        \
     X(chrf)                                                                                        \
     X(best)                                                                                        \
+    X(best_loss)                                                                                   \
     X(nll)
 
 static json_t *real_or_null(double x)

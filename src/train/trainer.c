@@ -68,7 +68,7 @@ static bool limit_reached(const heed_trainer *t, heed_train_reason *reason)
 
 /* ---- telling ---- */
 
-static void tell(heed_trainer *t, heed_train_event event)
+static void describe(heed_trainer *t, heed_train_event event)
 {
     heed_train_progress *p = &t->progress;
     const heed__train_state *s = &t->state;
@@ -82,8 +82,13 @@ static void tell(heed_trainer *t, heed_train_event event)
     p->best = s->best;
     p->best_update = s->best_update;
     p->metric = heed__metric_name(t->recipe.train.valid_metric);
+}
+
+static void tell(heed_trainer *t, heed_train_event event)
+{
+    describe(t, event);
     if (t->hooks.progress)
-        t->hooks.progress(t->hooks.context, p);
+        t->hooks.progress(t->hooks.context, &t->progress);
 }
 
 static heed_status log_update(heed_trainer *t, heed_error *err)
@@ -180,15 +185,18 @@ static heed_status validate(heed_trainer *t, heed_error *err)
     heed_status status = heed__trainer_validate(t, &v, err);
     if (t->ema)
         heed_ema_swap(t->ema);
-    if (status)
+    t->stopped = v.stopped;
+    if (status || v.stopped)
         return status;
     double score = score_of(t, &v);
     s->valid_loss = v.loss;
     s->bleu = v.bleu;
     s->chrf = v.chrf;
     s->valid_update = s->update;
-    if (heed__metric_better(t->recipe.train.valid_metric, score, s->best)) {
+    if (heed__metric_better(t->recipe.train.valid_metric, score, s->best) ||
+        (score == s->best && v.loss < s->best_loss)) {
         s->best = score;
+        s->best_loss = v.loss;
         s->best_update = s->update;
         s->stale = 0;
         status = publish_best(t, err);
@@ -215,7 +223,8 @@ static bool due(int64_t update, int64_t every)
     return every && update % every == 0;
 }
 
-/* Validation and saves that this update asks for; `last`: it is the last one. */
+/* Validation and saves that this update asks for and that have not been; `last`: it is the last
+ * one. */
 static heed_status look_after(heed_trainer *t, bool last, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
@@ -225,7 +234,7 @@ static heed_status look_after(heed_trainer *t, bool last, heed_error *err)
     valid = valid && s->valid_update != s->update;
     if (valid) {
         heed_status status = validate(t, err);
-        if (status)
+        if (status || t->stopped)
             return status;
     }
     if (valid || due(s->update, o->save_every)) {
@@ -290,7 +299,9 @@ static heed_status average(heed_trainer *t, heed_train_result *result, heed_erro
     heed_status status = heed__candidates_average(t, &count, err);
     if (status || count < 2)
         return status;
-    if ((status = heed__trainer_validate(t, &v, err)))
+    status = heed__trainer_validate(t, &v, err);
+    t->stopped = v.stopped;
+    if (status || v.stopped)
         return status;
     result->average_score = score_of(t, &v);
     bool better = !heed__metric_better(metric, s->best, result->average_score);
@@ -310,19 +321,22 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
     heed_train_reason reason = HEED_TRAIN_ASKED;
     *result = (heed_train_result){.average_score = NAN};
     t->clock = t->saved_clock = now();
-    if (!heed__trainer_settle(t, &own))
+    if (!heed__trainer_settle(t, &own)) {
         done = limit_reached(t, &reason);
+        if (t->state.update || done)
+            look_after(t, done, &own);
+    }
     while (!own.status && !done && !asked) {
-        asked = t->hooks.stop && t->hooks.stop(t->hooks.context);
+        asked = t->stopped || (t->hooks.stop && t->hooks.stop(t->hooks.context));
         if (!asked)
             round_of(t, &done, &reason, &own);
     }
+    if (!own.status && done && !t->stopped && !average(t, result, &own))
+        heed__curves_write(t, &own);
+    asked = asked || t->stopped;
     if (!own.status && asked)
         save(t, false, &own);
-    if (!own.status && done && t->state.valid_update != t->state.update)
-        look_after(t, true, &own);
-    if (!own.status && done && !average(t, result, &own))
-        heed__curves_write(t, &own);
+    describe(t, t->progress.event);
     result->reason = asked ? HEED_TRAIN_ASKED : reason;
     result->last = t->progress;
     return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;

@@ -1,0 +1,311 @@
+/* inspect_attention.c: `heed inspect --attention`: translate one sentence, run the model over the
+ * pair and show every head's weights. */
+#include "command.h"
+#include "inspect.h"
+
+#include <errno.h>
+#include <heed/show.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* A pair of token sequences and what is shown of it; everything in the arena. */
+struct view {
+    heed_arena *arena;
+    const heed_vocab *source, *target;
+    heed_tokens source_ids, target_ids;
+    const char *translation;
+    heed_attention_picture picture;
+};
+
+static heed_status out_of_memory(heed_error *err)
+{
+    if (!err->status) {
+        err->status = HEED_MEMORY;
+        snprintf(err->text, sizeof err->text, "out of memory");
+    }
+    return err->status;
+}
+
+/* ---- the pair ---- */
+
+/* What the model writes, as ids without EOS. */
+static heed_status translate(struct view *v, const struct inspect_settings *s,
+                             const heed_translator *tr, heed_error *err)
+{
+    heed_search_options o = {
+        .beam = s->beam, .length_penalty = 0.6, .n_best = 1, .extra_length = 50};
+    heed_hypothesis best = {0};
+    heed_decoder *d = heed_decoder_new(heed_translator_model(tr), 1, NULL, err);
+    if (d && heed_search(d, &o, &v->source_ids, 1, v->arena, &best, err) == HEED_OK) {
+        bool ended = best.count > 0 && best.id[best.count - 1] == HEED_EOS;
+        v->target_ids = (heed_tokens){best.id, best.count - ended};
+    }
+    heed_decoder_free(d);
+    return err->status;
+}
+
+static heed_status encode(struct view *v, const struct inspect_settings *s,
+                          const heed_translator *tr, heed_error *err)
+{
+    heed_status status = heed_vocab_encode(v->source, s->attention, strlen(s->attention), v->arena,
+                                           &v->source_ids, err);
+    if (status)
+        return status;
+    status = s->target ? heed_vocab_encode(v->target, s->target, strlen(s->target), v->arena,
+                                           &v->target_ids, err)
+                       : translate(v, s, tr, err);
+    if (status)
+        return status;
+    return heed_vocab_decode(v->target, v->target_ids.id, v->target_ids.count, v->arena,
+                             &v->translation, err);
+}
+
+/* ---- labels ---- */
+
+/* ids, which end with EOS or begin with BOS, as pieces. */
+static heed_status piece_labels(const heed_vocab *v, const int32_t *id, int64_t n,
+                                heed_arena *arena, heed_labels *out, heed_error *err)
+{
+    const char **text = heed_arena_allocate(arena, sizeof *text * (size_t)n);
+    if (!text)
+        return out_of_memory(err);
+    for (int64_t i = 0; i < n; i++)
+        text[i] = heed_vocab_piece(v, id[i]);
+    *out = (heed_labels){text, n};
+    return HEED_OK;
+}
+
+/* Chinese and Japanese put no spaces between words: their pieces stay apart.  U+3000 to U+9FFF is
+ * what begins with these bytes in UTF-8. */
+static bool unspaced(const char *piece)
+{
+    for (; *piece; piece++)
+        if ((unsigned char)*piece >= 0xE3 && (unsigned char)*piece <= 0xE9)
+            return true;
+    return false;
+}
+
+/* word[i]: which word piece i belongs to.  Where a whole side would be one word (a compound, a number),
+ * joining would hide everything, and its pieces stay apart too. */
+static void begin_words(const heed_vocab *v, const int32_t *id, int64_t n, int32_t *word)
+{
+    int64_t specials = 0;
+    for (int64_t i = 0; i < n; i++)
+        specials += id[i] == HEED_BOS || id[i] == HEED_EOS;
+    bool single = heed_vocab_words(v, id, n, word) <= specials + 1;
+    int32_t words = 0, before = -1;
+    bool was_apart = true;
+    for (int64_t i = 0; i < n; i++) {
+        bool apart = single || unspaced(heed_vocab_piece(v, id[i]));
+        words += apart || was_apart || word[i] != before;
+        was_apart = apart;
+        before = word[i];
+        word[i] = words - 1;
+    }
+}
+
+/* Which word each of the ids belongs to, and the words. */
+static heed_status word_labels(const heed_vocab *v, const int32_t *id, int64_t n, heed_arena *arena,
+                               heed_label_words *out, heed_error *err)
+{
+    int32_t *word = heed_arena_allocate(arena, sizeof *word * (size_t)n);
+    const char **text = heed_arena_allocate(arena, sizeof *text * (size_t)n);
+    if (!word || !text)
+        return out_of_memory(err);
+    begin_words(v, id, n, word);
+    for (int64_t i = 0, from = 0; i < n; i++) {
+        if (i + 1 < n && word[i + 1] == word[i])
+            continue;
+        const char *decoded;
+        if (heed_vocab_decode(v, id + from, i + 1 - from, arena, &decoded, err))
+            return err->status;
+        decoded += strspn(decoded, " ");
+        text[word[i]] = *decoded ? decoded : heed_vocab_piece(v, id[i]);
+        from = i + 1;
+    }
+    *out = (heed_label_words){word, {text, word[n - 1] + 1}};
+    return HEED_OK;
+}
+
+static heed_status label(struct view *v, const heed_batch *b, bool pieces, heed_error *err)
+{
+    const int64_t n = v->source_ids.count + 1, m = v->target_ids.count + 1;
+    heed_attention_picture *p = &v->picture;
+    if (piece_labels(v->source, b->source_ids, n, v->arena, &p->source, err) ||
+        piece_labels(v->target, b->target_out, m, v->arena, &p->target, err) ||
+        piece_labels(v->target, b->target_in, m, v->arena, &p->read, err) || pieces)
+        return err->status;
+    heed_label_words source, target, read;
+    if (word_labels(v->source, b->source_ids, n, v->arena, &source, err) ||
+        word_labels(v->target, b->target_out, m, v->arena, &target, err) ||
+        word_labels(v->target, b->target_in, m, v->arena, &read, err))
+        return err->status;
+    return heed_attention_by_words(p, source, target, read, v->arena, p, err);
+}
+
+/* ---- out ---- */
+
+static int64_t find_map(const struct inspect_settings *s, const heed_attention_picture *p,
+                        heed_error *err)
+{
+    if (!s->layer)
+        return -1;
+    int layers = 0, heads = 0;
+    for (int64_t i = 0; i < p->count; i++) {
+        const heed_attention_map *m = &p->maps[i];
+        if ((int)m->kind != s->kind)
+            continue;
+        if (m->layer + 1 == s->layer && m->head + 1 == s->head)
+            return i;
+        layers = m->layer + 1 > layers ? m->layer + 1 : layers;
+        heads = m->head + 1 > heads ? m->head + 1 : heads;
+    }
+    err->status = HEED_ARGUMENT;
+    snprintf(err->text, sizeof err->text,
+             "there is no layer %lld, head %lld: this attention has %d layers of %d heads",
+             (long long)s->layer, (long long)s->head, layers, heads);
+    return -1;
+}
+
+bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+/* Under a temporary name first, so that a full disk leaves what was there. */
+static heed_status write_file(const char *path, const char *text, heed_error *err)
+{
+    char temporary[4096];
+    errno = 0;
+    int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    FILE *f = n < (int)sizeof temporary ? fopen(temporary, "w") : NULL;
+    bool ok = f && fputs(text, f) >= 0;
+    ok = f && fclose(f) == 0 && ok && rename(temporary, path) == 0;
+    if (ok)
+        return HEED_OK;
+    err->status = HEED_IO;
+    snprintf(err->text, sizeof err->text, "cannot write '%.400s': %s", path,
+             errno ? strerror(errno) : "the name is too long");
+    if (f)
+        remove(temporary);
+    return err->status;
+}
+
+static heed_status write_picture(const struct inspect_settings *s, struct view *v, int64_t large,
+                                 heed_error *err)
+{
+    const char *text;
+    heed_status status = ends_with(s->output, ".svg")
+                             ? heed_attention_svg(&v->picture, large, v->arena, &text, err)
+                             : heed_attention_html(&v->picture, large, v->arena, &text, err);
+    return status ? status : write_file(s->output, text, err);
+}
+
+static json_t *label_array(heed_labels l)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; i < l.count; i++)
+        json_array_append_new(array, json_string(l.text[i]));
+    return array;
+}
+
+static json_t *map_object(const heed_attention_map *m)
+{
+    static const char *const kinds[] = {"encoder", "decoder", "cross"};
+    json_t *rows = json_array();
+    for (int64_t i = 0; i < m->queries; i++) {
+        json_t *row = json_array();
+        for (int64_t j = 0; j < m->keys; j++) {
+            double w = (double)m->weight[i * m->keys + j];
+            json_array_append_new(row, isfinite(w) ? json_real(w) : json_null());
+        }
+        json_array_append_new(rows, row);
+    }
+    return json_pack("{s:s, s:i, s:i, s:o}", "kind", kinds[m->kind], "layer", m->layer + 1, "head",
+                     m->head + 1, "weights", rows);
+}
+
+static void print_json(const struct inspect_settings *s, const struct view *v)
+{
+    json_t *maps = json_array();
+    for (int64_t i = 0; i < v->picture.count; i++)
+        json_array_append_new(maps, map_object(&v->picture.maps[i]));
+    json_t *all = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "source", s->attention, "translation",
+                            v->translation, "source_labels", label_array(v->picture.source),
+                            "target_labels", label_array(v->picture.target), "read_labels",
+                            label_array(v->picture.read), "maps", maps);
+    json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(5));
+    putchar('\n');
+    json_decref(all);
+}
+
+static int terminal_width(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    int width = columns ? atoi(columns) : 0;
+    return width > 0 && width <= 10000 ? width : 80;
+}
+
+static bool coloured(int colour)
+{
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    if (colour)
+        return colour == 1;
+    return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+static heed_status show(const struct inspect_settings *s, struct view *v, heed_error *err)
+{
+    int64_t large = find_map(s, &v->picture, err);
+    if (err->status)
+        return err->status;
+    if (s->output && write_picture(s, v, large, err))
+        return err->status;
+    if (s->json) {
+        print_json(s, v);
+        return HEED_OK;
+    }
+    const char *text;
+    int width = s->width ? (int)s->width : terminal_width();
+    if (heed_attention_text(&v->picture, large, width, coloured(s->colour), v->arena, &text, err))
+        return err->status;
+    printf("%s\n%s\n\n%s", s->attention, v->translation, text);
+    return HEED_OK;
+}
+
+bool inspect_attention(const struct inspect_settings *s, const heed_translator *tr,
+                       heed_arena *arena)
+{
+    struct view v = {
+        .arena = arena, .source = heed_translator_source(tr), .target = heed_translator_target(tr)};
+    heed_error err = {0};
+    heed_batch batch;
+    heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = 1}, &err);
+    if (t && encode(&v, s, tr, &err) == HEED_OK &&
+        heed_batch_pack(arena, &v.source_ids, &v.target_ids, 1, &batch, &err) == HEED_OK) {
+        size_t room = strlen(s->attention) + strlen(v.translation) + 8;
+        char *title = heed_arena_allocate(arena, room);
+        if (title)
+            snprintf(title, room, "%s → %s", s->attention, v.translation);
+        v.picture.title = title ? title : s->attention;
+        v.picture.count =
+            heed_model_attention(heed_translator_model(tr), t, &batch, &v.picture.maps);
+        if (v.picture.count == 0)
+            err = *heed_tape_error(t);
+        else if (label(&v, &batch, s->pieces, &err) == HEED_OK)
+            show(s, &v, &err);
+    }
+    if (err.status)
+        complain("%s", err.text);
+    heed_tape_free(t);
+    return !err.status;
+}

@@ -1,0 +1,142 @@
+/* lines.c: reading lines without waiting for more than the first: who types a line gets an answer,
+ * and a file is read in large portions. */
+#include "lines.h"
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What one line may measure; a file without line ends is no text. */
+#define LINE_LIMIT ((size_t)1 << 24)
+#define PORTION ((size_t)1 << 16)
+
+bool lines_open(line_reader *r, const char *path)
+{
+    struct stat st;
+    bool standard = strcmp(path, "-") == 0;
+    *r = (line_reader){.fd = STDIN_FILENO};
+    snprintf(r->shown, sizeof r->shown, standard ? "standard input" : "'%.250s'", path);
+    r->name = r->shown;
+    if (!standard && (r->fd = open(path, O_RDONLY | O_CLOEXEC)) < 0) {
+        complain("cannot read %s: %s", r->name, strerror(errno));
+        return false;
+    }
+    if (fstat(r->fd, &st) == 0 && S_ISREG(st.st_mode))
+        r->size = st.st_size;
+    return true;
+}
+
+void lines_close(line_reader *r)
+{
+    if (r->fd > STDIN_FILENO)
+        close(r->fd);
+    free(r->buffer);
+    free(r->line);
+}
+
+/* Doubles the memory at *p until it has room for `want` items. */
+static bool grow(void **p, size_t *room, size_t want, size_t item)
+{
+    size_t n = *room ? *room : 64;
+    while (n < want)
+        n *= 2;
+    void *grown = n == *room ? *p : realloc(*p, n * item);
+    if (!grown) {
+        complain("out of memory for lines");
+        return false;
+    }
+    *p = grown;
+    *room = n;
+    return true;
+}
+
+/* Reads what is there, at least a byte; false after saying what went wrong. */
+static bool read_more(line_reader *r)
+{
+    void *buffer = r->buffer;
+    bool grown = grow(&buffer, &r->room, r->end + PORTION, 1);
+    r->buffer = buffer;
+    if (!grown)
+        return false;
+    ssize_t n;
+    do
+        n = read(r->fd, r->buffer + r->end, PORTION - 1);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        complain("cannot read %s: %s", r->name, strerror(errno));
+    else
+        r->end += (size_t)n;
+    r->ended = n == 0;
+    return n >= 0;
+}
+
+static bool more_is_there(const line_reader *r)
+{
+    struct pollfd p = {.fd = r->fd, .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
+/* Ends the line at `text` in the buffer and makes it a C string. */
+static void make_string(char *text, size_t length)
+{
+    if (length > 0 && text[length - 1] == '\r')
+        length--;
+    text[length] = '\0';
+    for (char *nul = text; (nul = memchr(nul, '\0', (size_t)(text + length - nul)));)
+        *nul = (char)0xFF;
+}
+
+/* Cuts the first `count` lines off the buffer. */
+static bool hand_out(line_reader *r, int64_t count)
+{
+    void *line = r->line;
+    size_t room = (size_t)r->line_room;
+    bool grown = grow(&line, &room, (size_t)count, sizeof *r->line);
+    r->line = line;
+    r->line_room = (int64_t)room;
+    for (int64_t i = 0; grown && i < count; i++) {
+        char *text = r->buffer + r->begin;
+        char *end = memchr(text, '\n', r->end - r->begin);
+        size_t length = end ? (size_t)(end - text) : r->end - r->begin;
+        make_string(text, length);
+        r->line[i] = text;
+        r->begin += length + (end != NULL);
+        r->taken += (int64_t)length + (end != NULL);
+    }
+    return grown;
+}
+
+int64_t lines_take(line_reader *r, int64_t most, bool all)
+{
+    if (r->begin > 0)
+        memmove(r->buffer, r->buffer + r->begin, r->end - r->begin);
+    r->end -= r->begin;
+    r->begin = 0;
+    int64_t count = 0;
+    size_t seen = 0; /* what lies before is whole lines */
+    while (count < most) {
+        const char *end = r->buffer ? memchr(r->buffer + seen, '\n', r->end - seen) : NULL;
+        if (end) {
+            seen = (size_t)(end - r->buffer) + 1;
+            count++;
+        } else if (r->ended) {
+            count += seen < r->end;
+            break;
+        } else if (r->end - seen > LINE_LIMIT) {
+            complain("cannot read %s: a line is longer than %zu MB; is it a text?", r->name,
+                     LINE_LIMIT >> 20);
+            return -1;
+        } else if (count && !all && !more_is_there(r)) {
+            break;
+        } else if (!read_more(r)) {
+            return -1;
+        }
+    }
+    return hand_out(r, count) ? count : -1;
+}

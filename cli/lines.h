@@ -1,0 +1,33 @@
+/* lines.h: lines of a file or of standard input, as many as are there.
+ *
+ * A line may hold anything: a NUL becomes the byte 0xFF, which is in no UTF-8 text either, so that
+ * the library finds and mends it like every other wrong byte. */
+#ifndef HEED_CLI_LINES_H
+#define HEED_CLI_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct line_reader {
+    const char *name; /* for messages: "'a.txt'" */
+    const char **line;
+    int64_t size;  /* of the file in bytes; 0 where it is none */
+    int64_t taken; /* bytes of the lines handed out */
+    int fd;
+    bool ended;
+    char *buffer;
+    size_t begin, end, room; /* of what is in the buffer and not handed out yet */
+    int64_t line_room;
+    char shown[256];
+} line_reader;
+
+/* "-" is standard input.  False after saying why not; close in any case. */
+bool lines_open(line_reader *r, const char *path);
+void lines_close(line_reader *r);
+/* The next lines, at most so many: those that have arrived, waiting for one if there is none, or
+ * with `all` every one to the end.  They stand in r->line until the next call.  0 at the end, -1
+ * after saying what went wrong. */
+int64_t lines_take(line_reader *r, int64_t most, bool all);
+
+#endif

@@ -1,0 +1,430 @@
+/* test_trainer.c: the training loop through the library: what it learns, when it stops, what it does
+ * with numbers that are none, and what it leaves behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "failing_allocator.h"
+#include "train_case.h"
+#include <dirent.h>
+#include <math.h>
+
+/* What the hooks of these tests see and do. */
+struct watch {
+    int stop_question; /* stop at this question, from 1; 0: never */
+    int questions;
+    int64_t stop_after; /* updates; 0: never */
+    int64_t poison;     /* make this update's gradient NaN; 0: none */
+    int poisonings;     /* how many times */
+    int64_t updates;    /* progress calls of that kind */
+    int validations, rollbacks;
+    double first_loss, rate;
+    char warnings[2048], lines[2048];
+    const struct failing *allocator;
+    int calls[2]; /* of the allocator at updates 60 and 120 */
+};
+
+static void watch_log(void *context, heed_log_level level, const char *line)
+{
+    struct watch *w = context;
+    char *text = level == HEED_LOG_WARNING ? w->warnings : w->lines;
+    size_t n = strlen(text);
+    snprintf(text + n, sizeof w->lines - n, "%s\n", line);
+}
+
+static void watch_progress(void *context, const heed_train_progress *p)
+{
+    struct watch *w = context;
+    w->validations += p->event == HEED_TRAIN_VALIDATION;
+    w->rollbacks += p->event == HEED_TRAIN_ROLLBACK;
+    if (p->event != HEED_TRAIN_UPDATE)
+        return;
+    if (w->updates++ == 0)
+        w->first_loss = p->loss;
+    w->rate = p->rate;
+    if (w->allocator && (p->update == 60 || p->update == 120))
+        w->calls[p->update == 120] = w->allocator->calls;
+}
+
+static bool watch_stop(void *context)
+{
+    struct watch *w = context;
+    w->questions++;
+    return (w->stop_after && w->updates >= w->stop_after) ||
+           (w->stop_question && w->questions >= w->stop_question);
+}
+
+static void watch_gradients(void *context, heed_params *p, int64_t update)
+{
+    struct watch *w = context;
+    if (update == w->poison && w->poisonings > 0) {
+        w->poisonings--;
+        heed_tensor_grad(heed_params_entry(p, 1).tensor)[0] = (heed_real)NAN;
+    }
+}
+
+static heed_train_hooks hooks_of(struct watch *w)
+{
+    return (heed_train_hooks){.log = {watch_log, w},
+                              .progress = watch_progress,
+                              .stop = watch_stop,
+                              .gradients = watch_gradients,
+                              .context = w};
+}
+
+static heed_train_result train_well(const char *folder, const char *const *more, bool resume,
+                                    struct watch *w)
+{
+    heed_train_hooks hooks = hooks_of(w);
+    heed_train_result result;
+    heed_error err = {0};
+    if (train_in(folder, more, resume, &hooks, &result, &err))
+        fail_msg("%s", err.text);
+    return result;
+}
+
+static void same_end(const char *a, const char *b, const char *step)
+{
+    char name[128];
+    static const char *const files[] = {"model.safetensors", "moments.safetensors"};
+    assert_true(same_file(a, b, "model.safetensors"));
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "training/%s/%s", step, files[i]);
+        if (!same_file(a, b, name))
+            fail_msg("'%s' differs", name);
+    }
+}
+
+/* Catches a loop that does not train, or publishes something else than what it trained. */
+static void test_learns_and_translates(void **state)
+{
+    (void)state;
+    struct watch w = {0};
+    heed_train_result r =
+        train_well(in_room("m"),
+                   MORE("--max-updates", "600", "--valid-every", "200", "--d", "32", "--ff", "64",
+                        "--rate", "0.5", "--dropout", "0", "--warmup", "100", "--valid-source",
+                        in_room("train.s"), "--valid-target", in_room("train.t")),
+                   false, &w);
+    assert_int_equal(r.reason, HEED_TRAIN_MAX_UPDATES);
+    assert_int_equal(w.updates, 600);
+    assert_true(r.last.valid_loss < 0.3 * w.first_loss);
+    heed_error err = {0};
+    heed_arena *arena = heed_arena_new(NULL, &err);
+    heed_translator *tr = heed_translator_open(in_room("m"), 1, NULL, &err);
+    assert_non_null(tr);
+    heed_search_options search = {.beam = 1, .n_best = 1, .extra_length = 10};
+    size_t n;
+    char *source = bytes_of(in_room("train.s"), &n), *target = bytes_of(in_room("train.t"), &n);
+    const char *line = strtok(source, "\n");
+    heed_translation out;
+    assert_int_equal(heed_translate(tr, &search, &line, 1, arena, &out, &err), HEED_OK);
+    assert_string_equal(out.text, strtok(target, "\n"));
+    free(source);
+    free(target);
+    heed_translator_free(tr);
+    heed_arena_free(arena);
+}
+
+/* Catches state that a save forgets: position, moments, average, dropout's step, sums of the log. */
+static void test_resume_is_identical(void **state)
+{
+    (void)state;
+    const char *const *more = MORE("--ema", "0.9", "--accumulate", "2", "--save-every", "7");
+    struct watch whole = {0};
+    train_well(in_room("whole"), more, false, &whole);
+    for (int64_t stop = 1; stop < 30; stop += 6) {
+        struct watch first = {.stop_after = stop}, second = {.stop_after = 5}, third = {0};
+        char folder[128];
+        snprintf(folder, sizeof folder, "%s/stopped-%d", room, (int)stop);
+        heed_train_result r = train_well(folder, more, false, &first);
+        assert_int_equal(r.reason, HEED_TRAIN_ASKED);
+        assert_int_equal(r.last.update, stop);
+        train_well(folder, more, true, &second);
+        train_well(folder, more, true, &third);
+        same_end(in_room("whole"), folder, "step-30");
+        assert_true(same_file(in_room("whole"), folder, "training/step-30/average.safetensors"));
+    }
+}
+
+/* Catches a validation that is lost because somebody stopped the run in its middle: stops at one
+ * question in three, those inside validations and the last average among them. */
+static void test_stopped_anywhere(void **state)
+{
+    (void)state;
+    struct watch whole = {0};
+    train_well(in_room("whole"), NULL, false, &whole);
+    assert_true(whole.questions > 40);
+    for (int n = 1; n <= whole.questions; n += 3) {
+        struct watch first = {.stop_question = n}, second = {0};
+        train_well(in_room("m"), NULL, false, &first);
+        train_well(in_room("m"), NULL, true, &second);
+        same_end(in_room("whole"), in_room("m"), "step-30");
+        remove_tree(in_room("m"));
+    }
+}
+
+/* Catches a log that repeats or lacks lines after a resume. */
+static void test_log_of_a_resumed_run(void **state)
+{
+    (void)state;
+    struct watch first = {.stop_after = 17}, second = {0};
+    train_well(in_room("m"), NULL, false, &first);
+    train_well(in_room("m"), NULL, true, &second);
+    size_t n;
+    char *log = bytes_of(in_room("m/training/log.jsonl"), &n);
+    int updates = 0, validations = 0;
+    for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n")) {
+        int update;
+        updates += sscanf(line, "{\"event\": \"update\", \"update\": %d", &update) == 1;
+        validations += strncmp(line, "{\"event\": \"validation\"", 22) == 0;
+        assert_int_equal(line[strlen(line) - 1], '}');
+    }
+    assert_int_equal(updates, 6);
+    assert_int_equal(validations, 3);
+    free(log);
+}
+
+/* Catches a NaN that reaches the weights, a rollback to another place or at the full rate, and one
+ * that an interrupted run does differently. */
+static void test_rolls_back(void **state)
+{
+    (void)state;
+    struct watch clean = {0}, whole = {.poison = 13, .poisonings = 1};
+    train_well(in_room("clean"), NULL, false, &clean);
+    heed_train_result r = train_well(in_room("whole"), NULL, false, &whole);
+    assert_int_equal(r.last.update, 30);
+    assert_int_equal(whole.rollbacks, 1);
+    assert_float_equal(whole.rate, clean.rate / 2, 1e-9);
+    assert_non_null(strstr(whole.warnings, "update 13: the gradient of '"));
+    assert_non_null(strstr(whole.warnings, "back to update 10, with the learning rate times 0.5"));
+    struct watch first = {.stop_after = 12}, second = {.poison = 13, .poisonings = 1};
+    train_well(in_room("stopped"), NULL, false, &first);
+    train_well(in_room("stopped"), NULL, true, &second);
+    same_end(in_room("whole"), in_room("stopped"), "step-30");
+}
+
+/* Catches a run that goes back for ever, or that damages its directory before it gives up. */
+static void test_gives_up(void **state)
+{
+    (void)state;
+    struct watch w = {.poison = 13, .poisonings = 4};
+    heed_train_hooks hooks = hooks_of(&w);
+    heed_error err = {0};
+    assert_int_equal(train_in(in_room("m"), NULL, false, &hooks, NULL, &err), HEED_NUMERIC);
+    assert_int_equal(w.rollbacks, 3);
+    assert_non_null(strstr(err.text, "choose a smaller --rate"));
+    struct watch again = {0};
+    assert_int_equal(train_well(in_room("m"), NULL, true, &again).last.update, 30);
+}
+
+/* Catches an exploding loss that passes for a number. */
+static void test_absurd_rate(void **state)
+{
+    (void)state;
+    struct watch w = {0};
+    heed_train_hooks hooks = hooks_of(&w);
+    heed_error err = {0};
+    assert_int_equal(train_in(in_room("m"), MORE("--rate", "1e20"), false, &hooks, NULL, &err),
+                     HEED_NUMERIC);
+    assert_int_equal(w.rollbacks, 3);
+}
+
+/* Catches a patience that is not counted, or reset by equal scores. */
+static void test_patience(void **state)
+{
+    (void)state;
+    struct watch w = {0};
+    heed_train_result r = train_well(in_room("m"),
+                                     MORE("--max-updates", "0", "--schedule", "constant", "--rate",
+                                          "1e-30", "--valid-every", "2"),
+                                     false, &w);
+    assert_int_equal(r.reason, HEED_TRAIN_PATIENCE);
+    assert_int_equal(r.last.best_update, 2);
+    assert_int_equal(r.last.update, 2 + 10 * 2);
+}
+
+/* Catches epochs that end too early or too late: each pair is seen once in each. */
+static void test_epochs(void **state)
+{
+    (void)state;
+    struct watch w = {0};
+    heed_train_result r =
+        train_well(in_room("m"), MORE("--max-updates", "0", "--max-epochs", "3"), false, &w);
+    assert_int_equal(r.reason, HEED_TRAIN_MAX_EPOCHS);
+    assert_int_equal(r.last.epoch, 3);
+    assert_int_equal(w.updates % 3, 0);
+}
+
+/* Catches a run without validation files that validates on what it trains on. */
+static void test_holds_out(void **state)
+{
+    (void)state;
+    struct watch w = {0};
+    heed_error err = {0};
+    heed_train_hooks hooks = hooks_of(&w);
+    heed_arena *arena = heed_arena_new(NULL, &err);
+    heed_recipe r = recipe_with(arena, NULL);
+    heed_train_forecast f;
+    r.train.valid_source = r.train.valid_target = (heed_option_list){NULL, 0};
+    heed_trainer *t = heed_trainer_new(in_room("m"), &r, &hooks, NULL, &err);
+    assert_non_null(t);
+    assert_int_equal(heed_trainer_forecast(t, &f, &err), HEED_OK);
+    assert_int_equal(f.valid_pairs, 3);
+    assert_int_equal(f.pairs, 57);
+    assert_non_null(strstr(w.lines, "3 of the pairs are held out"));
+    heed_trainer_free(t);
+    heed_arena_free(arena);
+}
+
+static int entries_in_room(void)
+{
+    int n = 0;
+    DIR *d = opendir(room);
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+/* Catches a forecast that leaves something behind or has no numbers in it. */
+static void test_forecast(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    heed_arena *arena = heed_arena_new(NULL, &err);
+    heed_recipe r = recipe_with(arena, NULL);
+    heed_train_forecast f;
+    int before = entries_in_room();
+    heed_trainer *t = heed_trainer_new(in_room("m"), &r, NULL, NULL, &err);
+    assert_non_null(t);
+    assert_int_equal(heed_trainer_forecast(t, &f, &err), HEED_OK);
+    heed_trainer_free(t);
+    assert_int_equal(entries_in_room(), before);
+    assert_int_equal(f.pairs, 60);
+    assert_int_equal(f.valid_pairs, 6);
+    assert_int_equal(f.source_vocabulary, HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 10);
+    assert_true(f.parameters > 1000 && f.memory > 4 * (size_t)f.parameters);
+    assert_true(f.tokens_per_second > 0 && f.seconds_per_epoch > 0);
+    assert_in_range(f.updates_per_epoch, 4, 8);
+    heed_arena_free(arena);
+}
+
+/* Catches options that fail late, without a name, or leave a directory behind. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[7];
+        heed_status status;
+        const char *text;
+    } cases[] = {
+        {{"--heads", "7"}, HEED_ARGUMENT, "--heads 7 does not divide --d 16"},
+        {{"--no-joint"}, HEED_ARGUMENT, "use --tying target or --tying none"},
+        {{"--tsv", "nowhere.tsv"}, HEED_IO, "'nowhere.tsv'"},
+        {{"--schedule", "cosine", "--max-updates", "0", "--max-epochs", "1"},
+         HEED_ARGUMENT,
+         "--schedule cosine needs --max-updates"},
+        {{"--warmup", "0"}, HEED_ARGUMENT, "--warmup"},
+        {{"--subword-sampling", "0.1"}, HEED_ARGUMENT, "needs --tokens sentencepiece"},
+        {{"--weight-decay", "0.1"}, HEED_ARGUMENT, "needs --optimizer adamw"},
+        {{"--source", "more.en"}, HEED_ARGUMENT, "2 files with --source and 1 with --target"},
+        {{"--vocab", "nowhere.vocab"}, HEED_IO, "'nowhere.vocab'"},
+        {{"--vocab-size", "10000000", "--d", "65536", "--ff", "1000000"},
+         HEED_MEMORY,
+         "million parameters"},
+        {{"--max-tokens", "1"}, HEED_FORMAT, "--max-tokens"},
+    };
+    int before = entries_in_room();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        heed_error err = {0};
+        heed_status status = train_in(in_room("m"), cases[i].words, false, NULL, NULL, &err);
+        if (status != cases[i].status || !strstr(err.text, cases[i].text))
+            fail_msg("%s %s: status %d, '%s'", cases[i].words[0],
+                     cases[i].words[1] ? cases[i].words[1] : "", (int)status, err.text);
+        assert_int_equal(entries_in_room(), before);
+    }
+}
+
+/* Catches a directory with something in it that is overwritten. */
+static void test_existing_directory(void **state)
+{
+    (void)state;
+    struct watch w = {0};
+    train_well(in_room("m"), MORE("--max-updates", "2"), false, &w);
+    heed_error err = {0};
+    assert_int_equal(train_in(in_room("m"), NULL, false, NULL, NULL, &err), HEED_ARGUMENT);
+    assert_non_null(strstr(err.text, "go on with --resume"));
+}
+
+/* Catches an update that asks for memory once the first epochs are over. */
+static void test_updates_do_not_allocate(void **state)
+{
+    (void)state;
+    struct failing f = {0};
+    heed_allocator counting = failing_allocator(&f);
+    struct watch w = {.allocator = &f};
+    heed_train_hooks hooks = hooks_of(&w);
+    heed_error err = {0};
+    heed_train_result result;
+    heed_arena *arena = heed_arena_new(NULL, &err);
+    heed_recipe r = recipe_with(arena, MORE("--max-updates", "121", "--valid-every", "0"));
+    heed_trainer *t = heed_trainer_new(in_room("m"), &r, &hooks, &counting, &err);
+    assert_non_null(t);
+    assert_int_equal(heed_trainer_run(t, &result, &err), HEED_OK);
+    heed_trainer_free(t);
+    heed_arena_free(arena);
+    assert_true(w.calls[0] > 0);
+    assert_int_equal(w.calls[1], w.calls[0]);
+    assert_int_equal(f.held, 0);
+}
+
+/* Catches memory that is lost, or a crash, when any allocation of the preparation fails. */
+static void test_preparing_without_memory(void **state)
+{
+    (void)state;
+    heed_error none = {0};
+    heed_arena *arena = heed_arena_new(NULL, &none);
+    heed_recipe r = recipe_with(arena, MORE("--ema", "0.9"));
+    heed_trainer *t = NULL;
+    int before = entries_in_room();
+    for (int n = 1; !t; n++) {
+        struct failing f = {.fail_at = n};
+        heed_allocator a = failing_allocator(&f);
+        heed_error err = {0};
+        t = heed_trainer_new(in_room("m"), &r, NULL, &a, &err);
+        if (!t && err.status != HEED_MEMORY)
+            fail_msg("allocation %d: status %d, '%s'", n, (int)err.status, err.text);
+        heed_trainer_free(t);
+        assert_int_equal(f.held, 0);
+        assert_true(n < 2000);
+    }
+    assert_int_equal(entries_in_room(), before);
+    heed_arena_free(arena);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_room, clear_room)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_learns_and_translates),
+        TEST(test_resume_is_identical),
+        TEST(test_stopped_anywhere),
+        TEST(test_log_of_a_resumed_run),
+        TEST(test_rolls_back),
+        TEST(test_gives_up),
+        TEST(test_absurd_rate),
+        TEST(test_patience),
+        TEST(test_epochs),
+        TEST(test_holds_out),
+        TEST(test_forecast),
+        TEST(test_refusals),
+        TEST(test_existing_directory),
+        TEST(test_updates_do_not_allocate),
+        TEST(test_preparing_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,536 @@
+/* test_translator.c: text in, text out: a trained toy through heed_translate and heed_score, and
+ * model directories, sound and broken. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <ctype.h>
+#include <math.h>
+
+#include "decode/translator.h"
+#include "failing_allocator.h"
+#include "folder.h"
+#include "toy_translator.h"
+
+static heed_model *model;
+static heed_vocab *vocab;
+static heed_translator *translator;
+static heed_arena *arena;
+static const heed_search_options beam_4 = {
+    .beam = 4, .length_penalty = 0.6, .n_best = 1, .extra_length = 50};
+
+/* One model for all tests; it takes a second to train. */
+static int set_up_all(void **state)
+{
+    if (make_folder(state))
+        return -1;
+    heed_error err = {0};
+    toy_write_vocabulary(in_folder("shared.vocab"));
+    model = toy_train();
+    vocab = heed_vocab_open(in_folder("shared.vocab"), NULL, NULL, &err);
+    translator = vocab ? heed_translator_new(model, vocab, vocab, 1, NULL, &err) : NULL;
+    arena = heed_arena_new(NULL, &err);
+    if (err.status)
+        print_error("%s\n", err.text);
+    return err.status;
+}
+
+static int tear_down_all(void **state)
+{
+    heed_arena_free(arena);
+    heed_translator_free(translator);
+    heed_vocab_free(vocab);
+    heed_model_free(model);
+    return remove_folder(state);
+}
+
+/* A whole model directory in the folder. */
+static void write_model(void)
+{
+    heed_error err = {0};
+    toy_write_vocabulary(in_folder("shared.vocab"));
+    assert_int_equal(heed_model_describe(folder, &toy_config, &toy_text, &err), HEED_OK);
+    assert_int_equal(
+        heed_params_save(heed_model_params(model), in_folder("model.safetensors"), &err), HEED_OK);
+}
+
+static int reset(void **state)
+{
+    (void)state;
+    heed_arena_reset(arena);
+    write_model();
+    return 0;
+}
+
+/* A line of n words drawn from the seed; good for 64 calls. */
+static const char *draw_line(uint64_t seed, int64_t n)
+{
+    static char text[64][2048];
+    static int next;
+    char *line = text[next++ % 64], *p = line;
+    heed_rng_key key = {.seed = seed};
+    heed_rng rng = heed_rng_stream(&key);
+    for (int64_t i = 0; i < n; i++) {
+        *p++ = (char)('a' + heed_rng_below(&rng, (uint64_t)i, TOY_WORDS));
+        *p++ = ' ';
+    }
+    p[n ? -1 : 0] = '\0';
+    return line;
+}
+
+static void assert_capitals(const char *text, const char *line)
+{
+    assert_int_equal(strlen(text), strlen(line));
+    for (size_t i = 0; line[i]; i++)
+        assert_int_equal(text[i], toupper((unsigned char)line[i]));
+}
+
+static void translate(const heed_search_options *o, const char *const *lines, int64_t count,
+                      heed_translation *out)
+{
+    heed_error err = {0};
+    if (heed_translate(translator, o, lines, count, arena, out, &err))
+        fail_msg("%s", err.text);
+}
+
+/* Catches lines that come back in another order, a wrong vocabulary on one side, BOS or EOS in the
+ * text, and an empty line that vanishes or gets a text. */
+static void test_translates_in_order(void **state)
+{
+    (void)state;
+    enum { N = 60 };
+    const char *lines[N];
+    heed_translation out[N];
+    for (int i = 0; i < N; i++)
+        lines[i] = draw_line((uint64_t)i, (i * 7) % 15);
+    lines[30] = " \t ";
+    translate(&beam_4, lines, N, out);
+    for (int i = 0; i < N; i++) {
+        bool empty = lines[i][0] == '\0' || i == 30;
+        assert_capitals(out[i].text, empty ? "" : lines[i]);
+        assert_false(out[i].repaired);
+        assert_int_equal(out[i].tokens, empty ? 0 : (int64_t)strlen(lines[i]) / 2 + 2);
+        double sum = 0;
+        for (int64_t k = 0; k < out[i].tokens; k++)
+            sum += (double)out[i].token_log_p[k];
+        assert_true(fabs(sum - out[i].log_p) < 1e-4);
+        assert_true(empty || out[i].id[out[i].tokens - 1] == HEED_EOS);
+    }
+    translate(&beam_4, NULL, 0, NULL);
+}
+
+/* Catches an answer that depends on its neighbours by more than rounding. */
+static void test_alone_as_in_a_batch(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    const char *lines[N];
+    heed_translation together[N], alone;
+    for (int i = 0; i < N; i++)
+        lines[i] = draw_line((uint64_t)i + 500, 1 + i % 15);
+    translate(&beam_4, lines, N, together);
+    for (int i = 0; i < N; i++) {
+        translate(&beam_4, &lines[i], 1, &alone);
+        assert_string_equal(alone.text, together[i].text);
+        assert_true(fabs(alone.score - together[i].score) < 1e-4);
+    }
+}
+
+/* Catches a search that loses probability against greedy search.  No theorem says that a beam finds
+ * at least what greed does; on a trained model it must. */
+static void test_beam_against_greedy(void **state)
+{
+    (void)state;
+    enum { N = 60 };
+    const char *lines[N];
+    heed_translation beam[N], greedy[N];
+    heed_search_options four = beam_4, one = beam_4;
+    four.length_penalty = one.length_penalty = 0;
+    one.beam = 1;
+    for (int i = 0; i < N; i++)
+        lines[i] = draw_line((uint64_t)i + 900, 1 + i % 15);
+    translate(&four, lines, N, beam);
+    translate(&one, lines, N, greedy);
+    for (int i = 0; i < N; i++)
+        assert_true(beam[i].log_p >= greedy[i].log_p - 1e-4);
+}
+
+/* Catches caches that drift from the full forward pass: what the search says of its sentence is
+ * what scoring says of it. */
+static void test_score_is_what_search_found(void **state)
+{
+    (void)state;
+    enum { N = 50 };
+    const char *lines[N], *targets[N];
+    heed_translation out[N];
+    heed_hypothesis score[N];
+    heed_error err = {0};
+    for (int i = 0; i < N; i++)
+        lines[i] = draw_line((uint64_t)i + 77, 1 + i % 15);
+    translate(&beam_4, lines, N, out);
+    for (int i = 0; i < N; i++)
+        targets[i] = out[i].text;
+    assert_int_equal(heed_score(translator, lines, targets, N, arena, score, &err), HEED_OK);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(score[i].count, out[i].tokens);
+        assert_true(fabs(score[i].log_p - out[i].log_p) < 1e-3);
+        for (int64_t k = 0; k < score[i].count; k++) {
+            assert_int_equal(score[i].id[k], out[i].id[k]);
+            assert_true(fabs((double)(score[i].token_log_p[k] - out[i].token_log_p[k])) < 1e-3);
+        }
+    }
+}
+
+/* Catches empty lines that crash scoring, a batch that depends on its order, and a line beyond the
+ * model's length that is cut in silence. */
+static void test_score_edges(void **state)
+{
+    (void)state;
+    const char *source[] = {"a b", "", "a", "", "a b"};
+    const char *target[] = {"A B", "", "", "A", "B A"};
+    heed_hypothesis score[5];
+    heed_error err = {0};
+    assert_int_equal(heed_score(translator, source, target, 5, arena, score, &err), HEED_OK);
+    static const int64_t counts[] = {3, 1, 1, 2, 3};
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(score[i].count, counts[i]);
+        assert_true(score[i].log_p < 0 && isfinite(score[i].log_p));
+    }
+    assert_true(score[0].log_p > score[4].log_p + 2);
+    const char *long_line = draw_line(1, 16), *short_line = draw_line(1, 15);
+    assert_int_equal(heed_score(translator, &short_line, target, 1, arena, score, &err), HEED_OK);
+    assert_int_equal(heed_score(translator, &long_line, target, 1, arena, score, &err),
+                     HEED_ARGUMENT);
+    assert_string_equal(err.text, "the source of pair 1 has 16 tokens, expected at most 15 as the "
+                                  "model takes");
+}
+
+/* Catches words lost where a line is longer than the model takes, and parts joined in a wrong way or
+ * order. */
+static void test_long_lines(void **state)
+{
+    (void)state;
+    const char *lines[] = {draw_line(3, 16), draw_line(4, 15), draw_line(5, 600), "a"};
+    heed_search_options three = beam_4;
+    three.n_best = 3;
+    heed_translation out[12];
+    translate(&three, lines, 4, out);
+    for (int i = 0; i < 4; i++) {
+        assert_capitals(out[3 * i].text, lines[i]);
+        bool is_split = i % 2 == 0;
+        assert_true((out[3 * i + 1].text == NULL) == is_split);
+    }
+    /* Every part brings its EOS. */
+    assert_int_equal(out[0].tokens, 16 + 2);
+    assert_true(out[6].tokens >= 600 + 40);
+    assert_true(out[6].log_p < 0 && out[6].score < 0);
+}
+
+/* Catches long lines that are cut inside sentences, and tokens lost at the cuts. */
+static void test_cuts_at_sentence_ends(void **state)
+{
+    (void)state;
+    char text[4000] = "";
+    for (int i = 0; i < 40; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%c %.*s.%s", 'A' + i % 12,
+                 2 * (i % 5), "b c d e f ", i < 39 ? " " : "");
+    heed__line line;
+    heed_tokens whole;
+    bool repaired;
+    heed_error err = {0};
+    assert_int_equal(heed__encode_line(vocab, text, arena, &whole, &repaired, &err), HEED_OK);
+    assert_int_equal(heed__cut_line(vocab, text, 15, arena, &line, &err), HEED_OK);
+    assert_true(line.parts > whole.count / 15 && line.parts < 40);
+    int64_t at = 0;
+    for (int64_t i = 0; i < line.parts; i++) {
+        heed_tokens t = line.part[i].tokens;
+        assert_in_range(t.count, 1, 15);
+        assert_int_equal(t.id[t.count - 1], HEED_UNK); /* the full stop */
+        assert_memory_equal(t.id, whole.id + at, (size_t)t.count * sizeof *t.id);
+        at += t.count;
+    }
+    assert_int_equal(at, whole.count);
+}
+
+/* Catches parts joined without a space, or with one where the language has none. */
+static void test_joins(void **state)
+{
+    (void)state;
+    static const int32_t id[] = {5, HEED_EOS};
+    static const heed_real log_p[] = {-1, -2};
+    static const struct {
+        const char *text[3], *joined;
+    } cases[] = {
+        {{"A dog.", "A cat.", ""}, "A dog. A cat."},
+        {{"你好。", "再见。", "好"}, "你好。再见。好"},
+        {{"", "", "x"}, "x"},
+        {{"Страница 1.", "다음.", "é"}, "Страница 1. 다음. é"},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        heed_translation part[3], out = {.repaired = true};
+        for (int i = 0; i < 3; i++)
+            part[i] = (heed_translation){cases[c].text[i], -1, -3, 2, id, log_p, false};
+        assert_int_equal(heed__join_parts(part, 3, arena, &out, NULL), HEED_OK);
+        assert_string_equal(out.text, cases[c].joined);
+        assert_true(out.score == -3 && out.log_p == -9 && out.repaired);
+        assert_int_equal(out.tokens, 6);
+        assert_int_equal(out.id[5], HEED_EOS);
+        assert_true(out.token_log_p[4] == -1);
+    }
+}
+
+/* Catches a line that is dropped or ends the program because it is not UTF-8. */
+static void test_broken_utf8(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"a \xFF b", "a b", "\xC3", "\xF0\x9F a"};
+    heed_translation out[4];
+    translate(&beam_4, lines, 4, out);
+    assert_true(out[0].repaired && out[2].repaired && out[3].repaired);
+    assert_false(out[1].repaired);
+    assert_string_equal(out[1].text, "A B");
+    for (int i = 0; i < 4; i++)
+        assert_non_null(out[i].text);
+    heed_tokens tokens;
+    bool repaired;
+    assert_int_equal(heed__encode_line(vocab, lines[0], arena, &tokens, &repaired, NULL), HEED_OK);
+    const int32_t expected[] = {toy_id(0, false), HEED_UNK, toy_id(1, false)};
+    assert_int_equal(tokens.count, 3);
+    assert_memory_equal(tokens.id, expected, sizeof expected);
+}
+
+/* Catches options that reach the search unchecked. */
+static void test_wrong_options(void **state)
+{
+    (void)state;
+    heed_search_options o = beam_4;
+    o.n_best = 5;
+    const char *line = "";
+    heed_translation out[5];
+    heed_error err = {0};
+    assert_int_equal(heed_translate(translator, &o, &line, 1, arena, out, &err), HEED_ARGUMENT);
+    assert_string_equal(err.text, "the number of best hypotheses is 5, expected 1 to the beam's 4");
+}
+
+/* Catches a directory that translates differently from the model that was saved in it. */
+static void test_directory(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    heed_translator *opened = heed_translator_open(folder, 1, NULL, &err);
+    if (!opened)
+        fail_msg("%s", err.text);
+    const char *lines[] = {draw_line(8, 9), draw_line(9, 3)};
+    heed_translation here[2], there[2];
+    translate(&beam_4, lines, 2, here);
+    assert_int_equal(heed_translate(opened, &beam_4, lines, 2, arena, there, &err), HEED_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(here[i].text, there[i].text);
+        assert_true(here[i].score == there[i].score);
+    }
+    assert_int_equal(heed_model_configuration(heed_translator_model(opened))->longest, TOY_LONGEST);
+    assert_ptr_equal(heed_translator_source(opened), heed_translator_target(opened));
+    heed_translator_free(opened);
+}
+
+/* Catches a field of the configuration that is written and not read, or the reverse. */
+static void test_config_round_trip(void **state)
+{
+    (void)state;
+    heed_model_config config = toy_config, back;
+    config.transformer = (heed_transformer_config){.encoder_layers = 3,
+                                                   .decoder_layers = 2,
+                                                   .d = 48,
+                                                   .ff = 96,
+                                                   .heads = 6,
+                                                   .d_k = 5,
+                                                   .d_v = 7,
+                                                   .dropout = 0.15,
+                                                   .attention_dropout = 0.05,
+                                                   .ff_dropout = 0.25,
+                                                   .activation = HEED_GELU,
+                                                   .pre_norm = true,
+                                                   .norm = HEED_NORM_RMS,
+                                                   .scale_scores = true,
+                                                   .positions = HEED_POSITIONS_LEARNED,
+                                                   .attention_bias = true,
+                                                   .tying = HEED_TIE_TARGET};
+    config.label_smoothing = 0.2;
+    config.source_vocabulary = 123;
+    heed_text_config text = {.tokens = HEED_BPE, .bpe_joiner = "@@ \"\\"}, text_back;
+    heed_error err = {0};
+    assert_int_equal(heed_model_describe(folder, &config, &text, &err), HEED_OK);
+    assert_int_equal(heed_model_read_config(folder, arena, &back, &text_back, &err), HEED_OK);
+    assert_int_equal(back.source_vocabulary, 123);
+    assert_int_equal(back.target_vocabulary, toy_config.target_vocabulary);
+    assert_int_equal(back.longest, TOY_LONGEST);
+    assert_true(back.label_smoothing == 0.2);
+#define SAME(field) assert_true(back.transformer.field == config.transformer.field)
+    SAME(encoder_layers), SAME(decoder_layers), SAME(d), SAME(ff), SAME(heads), SAME(d_k);
+    SAME(d_v), SAME(dropout), SAME(attention_dropout), SAME(ff_dropout), SAME(activation);
+    SAME(pre_norm), SAME(norm), SAME(residual), SAME(scale_scores), SAME(positions);
+    SAME(attention_bias), SAME(tying);
+#undef SAME
+    assert_int_equal(text_back.tokens, HEED_BPE);
+    assert_string_equal(text_back.bpe_joiner, text.bpe_joiner);
+    assert_int_equal(files_in(folder), 3);
+}
+
+/* What heed_translator_open says about the folder as it is, without the folder's own name. */
+static const char *complaint(void)
+{
+    static char text[600];
+    heed_error err = {0};
+    assert_null(heed_translator_open(folder, 1, NULL, &err));
+    assert_int_not_equal(err.status, HEED_OK);
+    const char *at = strstr(err.text, folder);
+    size_t before = at ? (size_t)(at - err.text) : 0;
+    snprintf(text, sizeof text, "%.*s%s%s", (int)before, err.text, at ? "F" : "",
+             at ? at + strlen(folder) : err.text);
+    return text;
+}
+
+static void write_config(const char *json)
+{
+    write_plain(in_folder("config.json"), json, strlen(json));
+}
+
+/* Catches a wrong or missing file of a directory that crashes, passes, or is not named. */
+static void test_broken_directories(void **state)
+{
+    (void)state;
+    unlink(in_folder("config.json"));
+    assert_string_equal(complaint(), "cannot read 'F/config.json': No such file or directory");
+    write_config("{\"arch\": \"perceptron\"}");
+    assert_string_equal(complaint(),
+                        "'F/config.json': option 'arch' is perceptron, expected transformer");
+    write_config("{\"layers\": 3}");
+    assert_non_null(strstr(complaint(), "'F/config.json': unknown option 'layers'"));
+    write_config("{\"d\": 32}");
+    assert_string_equal(complaint(), "'F/config.json' lacks 'source-vocabulary': is it a model's?");
+    write_config("{\"d\": ");
+    assert_non_null(strstr(complaint(), "'F/config.json' line 1: "));
+    write_config("");
+    assert_non_null(strstr(complaint(), "'F/config.json'"));
+
+    write_model();
+    unlink(in_folder("shared.vocab"));
+    assert_string_equal(complaint(), "no vocabulary in 'F', expected shared.spm, or source.spm and "
+                                     "target.spm, or the same names ending in .vocab");
+    toy_write_vocabulary(in_folder("source.vocab"));
+    assert_string_equal(complaint(), "cannot read 'F/target.vocab': No such file or directory");
+    toy_write_vocabulary(in_folder("target.vocab"));
+    FILE *f = fopen(in_folder("target.vocab"), "a");
+    assert_non_null(f);
+    fputs("Z\n", f);
+    fclose(f);
+    assert_string_equal(complaint(), "'F': the target vocabulary has 38 pieces, expected 37 as in "
+                                     "the model's configuration: it belongs to another model");
+    unlink(in_folder("source.vocab"));
+    unlink(in_folder("target.vocab"));
+
+    write_model();
+    unlink(in_folder("model.safetensors"));
+    assert_string_equal(complaint(),
+                        "cannot read 'F/model.safetensors': No such file or directory");
+    write_plain(in_folder("model.safetensors"), "", 0);
+    assert_non_null(strstr(complaint(), "'F/model.safetensors'"));
+    write_plain(in_folder("model.safetensors"), "GIF89a, or so", 13);
+    assert_non_null(strstr(complaint(), "'F/model.safetensors'"));
+    write_model();
+    assert_int_equal(truncate(in_folder("model.safetensors"), 5000), 0);
+    assert_non_null(strstr(complaint(), "'F/model.safetensors'"));
+}
+
+/* Catches weights of another model that are taken: other sizes, other names. */
+static void test_foreign_weights(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    heed_model_config wide = toy_config;
+    wide.transformer.ff = 65;
+    assert_int_equal(heed_model_describe(folder, &wide, &toy_text, &err), HEED_OK);
+    const char *text = complaint();
+    assert_non_null(strstr(text, "cannot load 'F/model.safetensors': tensor '"));
+    assert_non_null(strstr(text, "expected ("));
+    wide = toy_config;
+    wide.transformer.encoder_layers = 2;
+    assert_int_equal(heed_model_describe(folder, &wide, &toy_text, &err), HEED_OK);
+    assert_non_null(strstr(complaint(), "is missing"));
+    wide = toy_config;
+    wide.transformer.heads = 7;
+    assert_int_equal(heed_model_describe(folder, &wide, &toy_text, &err), HEED_OK);
+    assert_non_null(strstr(complaint(), "'F': "));
+}
+
+/* Catches names that are no directory, and messages that do not name them. */
+static void test_no_directory(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    assert_null(heed_translator_open("no-such-model", 1, NULL, &err));
+    assert_string_equal(err.text,
+                        "cannot open the model 'no-such-model': No such file or directory");
+    err = (heed_error){0};
+    assert_null(heed_translator_open(in_folder("config.json"), 1, NULL, &err));
+    assert_non_null(strstr(err.text, "expected a directory with config.json, model.safetensors"));
+    err = (heed_error){0};
+    assert_null(heed_translator_open("", 1, NULL, &err));
+    assert_int_equal(err.status, HEED_ARGUMENT);
+    err = (heed_error){0};
+    assert_int_equal(heed_model_describe("no-such-model", &toy_config, &toy_text, &err), HEED_IO);
+    assert_non_null(strstr(err.text, "cannot write 'no-such-model/config.json'"));
+}
+
+/* Catches a failed allocation anywhere between opening and the answer that crashes, leaks or
+ * passes. */
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    const char *lines[] = {"a b c", draw_line(5, 40)};
+    int failures = 0;
+    for (int n = 1;; n++) {
+        struct failing f = {.fail_at = n};
+        heed_allocator a = failing_allocator(&f);
+        heed_error err = {0};
+        heed_translation out[2];
+        heed_hypothesis score[1];
+        heed_arena *own = heed_arena_new(&a, &err);
+        heed_translator *tr = own ? heed_translator_open(folder, 1, &a, &err) : NULL;
+        if (tr && !heed_translate(tr, &beam_4, lines, 2, own, out, &err))
+            heed_score(tr, lines, lines, 1, own, score, &err);
+        heed_translator_free(tr);
+        heed_arena_free(own);
+        assert_int_equal(f.held, 0);
+        if (f.calls < n)
+            break;
+        assert_int_equal(err.status, HEED_MEMORY);
+        failures++;
+    }
+    assert_true(failures > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_translates_in_order, reset),
+        cmocka_unit_test_setup(test_alone_as_in_a_batch, reset),
+        cmocka_unit_test_setup(test_beam_against_greedy, reset),
+        cmocka_unit_test_setup(test_score_is_what_search_found, reset),
+        cmocka_unit_test_setup(test_score_edges, reset),
+        cmocka_unit_test_setup(test_long_lines, reset),
+        cmocka_unit_test_setup(test_cuts_at_sentence_ends, reset),
+        cmocka_unit_test_setup(test_joins, reset),
+        cmocka_unit_test_setup(test_broken_utf8, reset),
+        cmocka_unit_test_setup(test_wrong_options, reset),
+        cmocka_unit_test_setup(test_directory, reset),
+        cmocka_unit_test_setup(test_config_round_trip, reset),
+        cmocka_unit_test_setup(test_broken_directories, reset),
+        cmocka_unit_test_setup(test_foreign_weights, reset),
+        cmocka_unit_test_setup(test_no_directory, reset),
+        cmocka_unit_test_setup(test_out_of_memory, reset),
+    };
+    return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
+}
