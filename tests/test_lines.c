@@ -180,7 +180,7 @@ static void memory_runs_out(void **state)
     }
 }
 
-/* Catches lines lost where one file ends and the next begins, or counted on from one to the next. */
+/* Catches lines lost between two files, or counted on from one to the next. */
 static void of_several_files(void **state)
 {
     (void)state;
