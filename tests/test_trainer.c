@@ -13,6 +13,8 @@
 
 /* What the hooks of these tests see and do. */
 struct watch {
+    int stop_question; /* stop at this question, from 1; 0: never */
+    int questions;
     int64_t stop_after; /* updates; 0: never */
     int64_t poison;     /* make this update's gradient NaN; 0: none */
     int poisonings;     /* how many times */
@@ -49,7 +51,9 @@ static void watch_progress(void *context, const heed_train_progress *p)
 static bool watch_stop(void *context)
 {
     struct watch *w = context;
-    return w->stop_after && w->updates >= w->stop_after;
+    w->questions++;
+    return (w->stop_after && w->updates >= w->stop_after) ||
+           (w->stop_question && w->questions >= w->stop_question);
 }
 
 static void watch_gradients(void *context, heed_params *p, int64_t update)
@@ -142,6 +146,23 @@ static void test_resume_is_identical(void **state)
         train_well(folder, more, true, &third);
         same_end(in_room("whole"), folder, "step-30");
         assert_true(same_file(in_room("whole"), folder, "training/step-30/average.safetensors"));
+    }
+}
+
+/* Catches a validation that is lost because somebody stopped the run in its middle: stops at one
+ * question in three, those inside validations and the last average among them. */
+static void test_stopped_anywhere(void **state)
+{
+    (void)state;
+    struct watch whole = {0};
+    train_well(in_room("whole"), NULL, false, &whole);
+    assert_true(whole.questions > 40);
+    for (int n = 1; n <= whole.questions; n += 3) {
+        struct watch first = {.stop_question = n}, second = {0};
+        train_well(in_room("m"), NULL, false, &first);
+        train_well(in_room("m"), NULL, true, &second);
+        same_end(in_room("whole"), in_room("m"), "step-30");
+        remove_tree(in_room("m"));
     }
 }
 
@@ -391,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_learns_and_translates),
         TEST(test_resume_is_identical),
+        TEST(test_stopped_anywhere),
         TEST(test_log_of_a_resumed_run),
         TEST(test_rolls_back),
         TEST(test_gives_up),

@@ -136,7 +136,7 @@ static void lines_are_drawn(void **state)
 {
     (void)state;
     enum { LINES = 50, MOST = 10, SEEDS = 400 };
-    char text[LINES][8];
+    char text[LINES][16];
     const char *lines[LINES + 1] = {NULL};
     for (int i = 0; i < LINES; i++) {
         snprintf(text[i], sizeof text[i], "w%d", i);

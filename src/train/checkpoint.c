@@ -206,7 +206,7 @@ static void remember_save(heed_trainer *t)
 heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *err)
 {
     heed__pathname temporary, folder, training;
-    if (t->saved_update == t->state.update)
+    if (t->saved_update == t->state.update && (t->saved_scheduled || !scheduled))
         return HEED_OK;
     if (scheduled)
         remember_save(t);
@@ -232,7 +232,7 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
     if (!(status = write_files(t, temporary, err)))
         status = heed__folder_sync(temporary, err);
     heed__save_point(t, "synced");
-    /* What has this name is damaged, or it would have been loaded. */
+    /* What has this name is damaged, or was made by a signal before its validation. */
     if (!status && !(status = heed__folder_remove(folder, err)))
         status = heed__folder_rename(temporary, folder, err);
     if (status) {
@@ -240,6 +240,7 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
         return status;
     }
     t->saved_update = t->state.update;
+    t->saved_scheduled = scheduled;
     heed__save_point(t, "renamed");
     if ((status = point_latest(t, err)))
         return status;
@@ -354,6 +355,7 @@ static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
     heed_params_zero_grads(t->params);
     t->state = state;
     t->saved_update = update;
+    t->saved_scheduled = state.n_saves && state.saves[state.n_saves - 1] == update;
     return HEED_OK;
 }
 

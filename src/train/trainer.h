@@ -74,6 +74,8 @@ struct heed_trainer {
     heed_schedule schedule;
     heed__train_state state;
     int64_t saved_update; /* -1: none in this run */
+    bool saved_scheduled; /* that one */
+    bool stopped;         /* in the middle of a validation, which a resumed run makes up for */
     heed__log *log;
     heed__events *events;
     int64_t epoch_bytes; /* target bytes of this epoch so far, in this run */
@@ -146,6 +148,7 @@ heed_status heed__candidates_average(heed_trainer *t, int *count, heed_error *er
 /* ---- validate.c ---- */
 typedef struct heed__validation {
     double loss, bleu, chrf; /* NAN where not measured */
+    bool stopped;            /* somebody asked to: nothing above counts */
 } heed__validation;
 heed_status heed__trainer_validate(heed_trainer *t, heed__validation *v, heed_error *err);
 
