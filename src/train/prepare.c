@@ -115,22 +115,31 @@ static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char
     return status;
 }
 
-/* Opens it; in a new directory it is copied there from `given` or learned first. */
-static heed_vocab *one_vocab(heed_trainer *t, const char *name, heed_side side, const char *given,
-                             bool new, heed_error *err)
+static heed_vocab *open_vocab(const heed_trainer *t, const char *path, heed_error *err)
+{
+    heed_vocab *v = heed_vocab_open(path, t->recipe.train.bpe_joiner, &t->allocator, err);
+    bool words = t->recipe.train.tokens == HEED_TOKENS_WHITESPACE;
+    if (!v || (v->kind == HEED_WHITESPACE) == words)
+        return v;
+    heed__fail(err, HEED_ARGUMENT, "'%.300s' is %s: use --tokens %s", path,
+               words ? "a SentencePiece model" : "a list of words",
+               words ? "sentencepiece" : "whitespace");
+    heed_vocab_free(v);
+    return NULL;
+}
+
+/* In a new directory it is copied there from `given`, once that is known to be one, or learned. */
+static heed_vocab *one_vocab(const heed_trainer *t, const char *name, heed_side side,
+                             const char *given, bool new, heed_error *err)
 {
     heed__pathname path;
-    heed_status status = vocab_path(t, name, path, err);
-    if (!status && new)
-        status = given ? heed__file_copy(given, path, &t->allocator, err)
-                       : learn_vocab(t, side, path, err);
-    heed_vocab *v =
-        status ? NULL : heed_vocab_open(path, t->recipe.train.bpe_joiner, &t->allocator, err);
-    bool words = t->recipe.train.tokens == HEED_TOKENS_WHITESPACE;
-    if (v && (v->kind == HEED_WHITESPACE) != words) {
-        heed__fail(err, HEED_ARGUMENT, "'%.300s' is %s: use --tokens %s", given ? given : path,
-                   words ? "a SentencePiece model" : "a list of words",
-                   words ? "sentencepiece" : "whitespace");
+    heed_vocab *v = NULL;
+    if (vocab_path(t, name, path, err))
+        return NULL;
+    if (!new || !given)
+        return new &&learn_vocab(t, side, path, err) ? NULL : open_vocab(t, path, err);
+    v = open_vocab(t, given, err);
+    if (v && heed__file_copy(given, path, &t->allocator, err)) {
         heed_vocab_free(v);
         v = NULL;
     }
@@ -346,8 +355,8 @@ static heed_trainer *blank(const char *folder, const heed_train_hooks *hooks,
 
 static heed_status prepare_new(heed_trainer *t, heed_error *err)
 {
-    if (heed__recipe_resolve(&t->recipe, t->arena, err) || heed__recipe_check(&t->recipe, err) ||
-        check_model(t, err))
+    heed__recipe_resolve(&t->recipe);
+    if (heed__recipe_check(&t->recipe, err) || check_model(t, err))
         return err->status;
     if (!heed__folder_empty(t->folder))
         return heed__fail(err, HEED_ARGUMENT,
@@ -355,8 +364,9 @@ static heed_status prepare_new(heed_trainer *t, heed_error *err)
                           t->folder, t->folder);
     if (open_corpora(t, err) || stage(t, err) || open_vocabularies(t, true, err))
         return err->status;
-    heed_status status = make_model(t, err);
-    return status ? status : check_batches(t, err);
+    if (make_model(t, err) || check_batches(t, err))
+        return err->status;
+    return heed__recipe_absolute(&t->recipe, t->arena, err);
 }
 
 heed_trainer *heed_trainer_new(const char *folder, const heed_recipe *recipe,
@@ -383,7 +393,8 @@ static heed_status prepare_resume(heed_trainer *t, const heed_recipe *recipe, he
     if (heed_recipe_open(t->folder, &stored, t->arena, err))
         return err->status;
     t->recipe = recipe ? *recipe : stored;
-    if (heed__recipe_resolve(&t->recipe, t->arena, err) ||
+    heed__recipe_resolve(&t->recipe);
+    if (heed__recipe_absolute(&t->recipe, t->arena, err) ||
         heed__recipe_may_become(&stored, &t->recipe, t->folder, &new_bits, err) ||
         heed__recipe_check(&t->recipe, err) || lock(t, err) || open_corpora(t, err) ||
         open_vocabularies(t, false, err) || make_model(t, err))

@@ -88,8 +88,10 @@ struct heed_trainer {
 
 /* ---- recipe.c ---- */
 heed_status heed__recipe_check(const heed_recipe *r, heed_error *err);
-/* Fills in what "not given" stands for and makes file names absolute. */
-heed_status heed__recipe_resolve(heed_recipe *r, heed_arena *arena, heed_error *err);
+/* Fills in what "not given" stands for. */
+void heed__recipe_resolve(heed_recipe *r);
+/* Makes file names absolute, so that a run can be resumed from anywhere. */
+heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error *err);
 heed_status heed__recipe_write(const heed_recipe *r, const char *path, heed_error *err);
 /* Refuses what may not change; *new_bits is set when something changes the arithmetic. */
 heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *to,
