@@ -3,7 +3,7 @@
 #ifndef HEED_BENCH_BENCH_H
 #define HEED_BENCH_BENCH_H
 
-#include <stdbool.h>
+#include <heed/model.h>
 
 typedef struct bench_settings {
     int threads;      /* 0: first 1, then all processors */
@@ -12,5 +12,16 @@ typedef struct bench_settings {
 } bench_settings;
 
 bool bench_kernels(const bench_settings *options);
+
+typedef struct bench_train_settings {
+    bench_settings common;
+    const char *preset;      /* the name of the model, for the lines; NULL: none */
+    heed_model_config model; /* with its vocabularies' sizes */
+    const char *ids;         /* a file of batches (train_batches.c); NULL: they are made up */
+    int64_t batch_tokens;    /* made up: target tokens of a batch */
+    int64_t turns;           /* over all batches; 0: for ten seconds, three at least */
+} bench_train_settings;
+
+bool bench_train(const bench_train_settings *settings);
 
 #endif

@@ -68,8 +68,15 @@ void bench_few_rows(bench_run *r)
         if (bench_check(r, bench, r->hold))
             return;
         struct product x = {r,
-                            {{heed_tensor_data(c), heed_tensor_data(a), heed_tensor_data(b), n, in,
-                              n, m, n, in, false, false, 0}},
+                            {{.c = heed_tensor_data(c),
+                              .a = heed_tensor_data(a),
+                              .b = heed_tensor_data(b),
+                              .ldc = n,
+                              .lda = in,
+                              .ldb = n,
+                              .m = m,
+                              .n = n,
+                              .k = in}},
                             1,
                             100};
         double best[3] = {0, INFINITY, INFINITY};
@@ -149,13 +156,10 @@ static void one_linear(bench_run *r, int64_t n, int64_t in, int64_t out)
         return;
     heed_real *x = heed_tensor_data(l.x), *w = heed_tensor_data(l.w), *dy = heed_tensor_data(y);
     heed_real *dx = heed_tensor_data(gx), *dw = heed_tensor_data(gw);
-    struct product forward = {r, {{dy, x, w, out, in, out, n, out, in, false, false, 0}}, 1, 1};
-    /* dx = dy w^T, dw = x^T dy */
-    struct product backward = {r,
-                               {{dx, dy, w, in, out, out, n, in, out, false, true, 0},
-                                {dw, x, dy, out, in, out, in, out, n, true, false, 1}},
-                               2,
-                               1};
+    const heed__product y_of = {dy, x, w, out, in, out, n, out, in, .trans_a = false};
+    const heed__product dx_of = {dx, dy, w, in, out, out, n, in, out, .trans_b = true};
+    const heed__product dw_of = {dw, x, dy, out, in, out, in, out, n, .trans_a = true, .beta = 1};
+    struct product forward = {r, {y_of}, 1, 1}, backward = {r, {dx_of, dw_of}, 2, 1};
     char shape[64];
     snprintf(shape, sizeof shape, "%lldx%lldx%lld", (long long)n, (long long)in, (long long)out);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

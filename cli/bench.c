@@ -1,25 +1,38 @@
-/* bench.c: `heed bench kernels`. */
+/* bench.c: `heed bench kernels` and `heed bench train`. */
 #include "bench/bench.h"
 #include "command.h"
 
-struct settings {
+#include <string.h>
+
+#define COMMON(owner, at)                                                                          \
+    HEED_OPTION_INT(owner, at.threads, "threads", NULL, 0, 64, "N",                                \
+                    "measure with so many threads, 0 for 1 and then all processors"),              \
+        HEED_OPTION_BOOL(owner, at.json, "json", NULL, "print one JSON object a line")
+
+struct common {
     int64_t threads;
     bool json;
+};
+
+/* ---- kernels ---- */
+
+struct settings {
+    struct common common;
     const char *only;
 };
 static const heed_option fields[] = {
-    HEED_OPTION_INT(struct settings, threads, "threads", NULL, 0, 64, "N",
-                    "measure with so many threads, 0 for 1 and then all processors"),
-    HEED_OPTION_BOOL(struct settings, json, "json", NULL, "print one JSON object a line"),
+    COMMON(struct settings, common),
     HEED_OPTION_TEXT(struct settings, only, "only", NULL, "NAME",
                      "run only the measurements with this in their name"),
 };
 static const char *const examples[] = {"heed bench kernels",
-                                       "heed bench kernels --threads 1 --only linear --json", NULL};
+                                       "heed bench kernels --threads 1 --only linear --json",
+                                       "heed bench train --preset tiny --threads 2", NULL};
 const heed_option_set bench_options = {
     .command = "heed bench",
-    .summary = "Measure the kernels against what this machine gives",
-    .arguments = "kernels",
+    .summary = "Measure the kernels, or whole training steps ('heed bench train --help'), against "
+               "what this machine gives",
+    .arguments = "kernels|train",
     .least = 1,
     .most = 1,
     .fields = fields,
@@ -27,9 +40,9 @@ const heed_option_set bench_options = {
     .examples = examples,
 };
 
-int bench_run(int argc, const char *const *argv)
+static int run_kernels(int argc, const char *const *argv)
 {
-    static const char *const subjects[] = {"kernels", NULL};
+    static const char *const subjects[] = {"kernels", "train", NULL};
     invocation in;
     struct settings s;
     int code = EXIT_DONE;
@@ -37,8 +50,84 @@ int bench_run(int argc, const char *const *argv)
         code = in.exit_code;
     else if (choose_word("benchmark", in.words.items[0], subjects) < 0)
         code = EXIT_USAGE;
-    else if (!bench_kernels(&(struct bench_settings){(int)s.threads, s.json, s.only}))
+    else if (!bench_kernels(&(bench_settings){(int)s.common.threads, s.common.json, s.only}))
         code = EXIT_FAILED;
     invocation_end(&in);
     return code;
+}
+
+/* ---- train ---- */
+
+struct train_settings {
+    struct common common;
+    const char *ids;
+    int64_t batch_tokens, turns, vocabulary;
+    heed_model_config model;
+};
+static const heed_option train_fields[] = {
+    COMMON(struct train_settings, common),
+    HEED_OPTION_TEXT(struct train_settings, ids, "ids", NULL, "FILE",
+                     "batches to train on: a pair of sentences a line, ids TAB ids, an empty line "
+                     "behind each batch; made up if not given"),
+    HEED_OPTION_INT(struct train_settings, batch_tokens, "batch-tokens", "4096", 64, 1048576, "N",
+                    "target tokens of a batch that is made up"),
+    HEED_OPTION_INT(struct train_settings, turns, "turns", "0", 0, 1000000, "N",
+                    "times to go over the batches, the best counts; 0 for ten seconds, three at "
+                    "least"),
+    HEED_OPTION_INT(struct train_settings, vocabulary, "vocabulary", "0", 0, 10000000, "N",
+                    "words; 0 for 8000 where d is below 512 and 32000 otherwise"),
+    HEED_MODEL_OPTIONS(struct train_settings, model),
+};
+static const char *const train_examples[] = {
+    "heed bench train --preset tiny", "heed bench train --preset small --threads 2 --json",
+    "heed bench train --preset base --ids batches.txt --threads 1", NULL};
+static const heed_option_set train_set = {
+    .command = "heed bench train",
+    .summary = "Measure training steps: tokens a second, share of the multiply-add peak, memory",
+    .fields = train_fields,
+    .count = sizeof train_fields / sizeof *train_fields,
+    .bundles = heed_model_presets,
+    .examples = train_examples,
+};
+
+/* What --preset said, for the lines. */
+static const char *preset_of(int argc, const char *const *argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strncmp(argv[i], "--preset=", 9) == 0)
+            return argv[i] + 9;
+        if (strcmp(argv[i], "--preset") == 0 && i + 1 < argc)
+            return argv[i + 1];
+    }
+    return NULL;
+}
+
+static int run_train(int argc, const char *const *argv)
+{
+    invocation in;
+    struct train_settings s;
+    int code = EXIT_DONE;
+    if (!invocation_begin(&in, &train_set, argc, argv, &s)) {
+        code = in.exit_code;
+    } else {
+        int64_t words = s.vocabulary ? s.vocabulary : s.model.transformer.d < 512 ? 8000 : 32000;
+        s.model.source_vocabulary = s.model.target_vocabulary = words;
+        bench_train_settings b = {.common = {(int)s.common.threads, s.common.json, NULL},
+                                  .preset = preset_of(argc, argv),
+                                  .model = s.model,
+                                  .ids = s.ids,
+                                  .batch_tokens = s.batch_tokens,
+                                  .turns = s.turns};
+        if (!bench_train(&b))
+            code = EXIT_FAILED;
+    }
+    invocation_end(&in);
+    return code;
+}
+
+int bench_run(int argc, const char *const *argv)
+{
+    if (argc > 0 && strcmp(argv[0], "train") == 0)
+        return run_train(argc - 1, argv + 1);
+    return run_kernels(argc, argv);
 }

@@ -1,6 +1,7 @@
 /* command.c: parsing a command's options and saying what was wrong with them. */
 #include "command.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,17 @@ bool invocation_begin(invocation *in, const heed_option_set *set, int argc, cons
 void invocation_end(invocation *in)
 {
     heed_arena_free(in->arena);
+}
+
+bool results_written(void)
+{
+    static bool failed;
+    errno = 0;
+    bool lost = (fflush(stdout) != 0) | ferror(stdout);
+    if (lost && !failed)
+        complain("cannot write to standard output: %s", errno ? strerror(errno) : "write error");
+    failed |= lost;
+    return !failed;
 }
 
 void print_json_text(const char *text)

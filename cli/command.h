@@ -21,7 +21,9 @@ typedef struct command {
     X(train)                                                                                       \
     X(translate)                                                                                   \
     X(score)                                                                                       \
+    X(evaluate)                                                                                    \
     X(inspect)                                                                                     \
+    X(vocab)                                                                                       \
     X(list)                                                                                        \
     X(selftest)                                                                                    \
     X(bench)                                                                                       \
@@ -56,6 +58,9 @@ void complain(const char *format, ...)
     __attribute__((format(printf, 1, 2)))
 #endif
     ;
+/* Sends off what was printed on stdout; false after saying, once, why it could not be written.  A
+ * command with more to come stops then; the program's end asks in any case. */
+bool results_written(void);
 /* A JSON string on stdout; text is UTF-8. */
 void print_json_text(const char *text);
 /* One of several words, as in `heed list ops`: its index, or -1 after saying what was meant.  names

@@ -90,24 +90,34 @@ static bool unspaced(const char *piece)
     return false;
 }
 
+/* word[i]: which word piece i belongs to.  Where a whole side would be one word (a compound, a number),
+ * joining would hide everything, and its pieces stay apart too. */
+static void begin_words(const heed_vocab *v, const int32_t *id, int64_t n, int32_t *word)
+{
+    int64_t specials = 0;
+    for (int64_t i = 0; i < n; i++)
+        specials += id[i] == HEED_BOS || id[i] == HEED_EOS;
+    bool single = heed_vocab_words(v, id, n, word) <= specials + 1;
+    int32_t words = 0, before = -1;
+    bool was_apart = true;
+    for (int64_t i = 0; i < n; i++) {
+        bool apart = single || unspaced(heed_vocab_piece(v, id[i]));
+        words += apart || was_apart || word[i] != before;
+        was_apart = apart;
+        before = word[i];
+        word[i] = words - 1;
+    }
+}
+
 /* Which word each of the ids belongs to, and the words. */
 static heed_status word_labels(const heed_vocab *v, const int32_t *id, int64_t n, heed_arena *arena,
                                heed_label_words *out, heed_error *err)
 {
-    int32_t *spaced = heed_arena_allocate(arena, sizeof *spaced * (size_t)n);
     int32_t *word = heed_arena_allocate(arena, sizeof *word * (size_t)n);
     const char **text = heed_arena_allocate(arena, sizeof *text * (size_t)n);
-    if (!spaced || !word || !text)
+    if (!word || !text)
         return out_of_memory(err);
-    heed_vocab_words(v, id, n, spaced);
-    int32_t words = 0;
-    bool was_apart = false;
-    for (int64_t i = 0; i < n; i++) {
-        bool apart = unspaced(heed_vocab_piece(v, id[i]));
-        words += i == 0 || apart || was_apart || spaced[i] != spaced[i - 1];
-        was_apart = apart;
-        word[i] = words - 1;
-    }
+    begin_words(v, id, n, word);
     for (int64_t i = 0, from = 0; i < n; i++) {
         if (i + 1 < n && word[i + 1] == word[i])
             continue;
@@ -118,7 +128,7 @@ static heed_status word_labels(const heed_vocab *v, const int32_t *id, int64_t n
         text[word[i]] = *decoded ? decoded : heed_vocab_piece(v, id[i]);
         from = i + 1;
     }
-    *out = (heed_label_words){word, {text, words}};
+    *out = (heed_label_words){word, {text, word[n - 1] + 1}};
     return HEED_OK;
 }
 

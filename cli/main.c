@@ -61,10 +61,10 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     check_environment();
     int code = run(argc, (const char *const *)argv);
-    errno = 0;
-    if (ferror(stdout) | (fclose(stdout) != 0)) {
-        complain("cannot write to standard output: %s", errno ? strerror(errno) : "write error");
-        return EXIT_FAILED;
+    bool written = results_written();
+    if (written && fclose(stdout) != 0) { /* some file systems say it only now */
+        complain("cannot write to standard output: %s", strerror(errno));
+        written = false;
     }
-    return code;
+    return written ? code : EXIT_FAILED;
 }

@@ -67,8 +67,8 @@ static bool score_lines(const struct run *r, const line_reader *source, const li
         }
         for (int64_t i = 0; i < n; i++)
             print_score(r, &out[i]);
-        if (fflush(stdout) != 0)
-            return false; /* the program's end says why */
+        if (!results_written())
+            return false;
     }
     return true;
 }

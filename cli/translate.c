@@ -95,7 +95,7 @@ static bool translate_lines(struct run *r, const char *const *lines, int64_t cou
             r->first_bad = r->lines + i + 1;
     }
     r->lines += count;
-    return fflush(stdout) == 0; /* if not, the program's end says why */
+    return results_written();
 }
 
 static void show_progress(const struct run *r, const line_reader *in)
@@ -191,9 +191,10 @@ int translate_run(int argc, const char *const *argv)
         struct run r = {.s = &s, .progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
         code = run_all(&r, &in.words) ? EXIT_DONE : EXIT_FAILED;
         if (r.repaired)
-            complain("lines that are not UTF-8: %lld, the first is line %lld; U+FFFD takes the place "
-                     "of each wrong byte",
-                     (long long)r.repaired, (long long)r.first_bad);
+            complain(
+                "lines that are not UTF-8: %lld, the first is line %lld; U+FFFD takes the place "
+                "of each wrong byte",
+                (long long)r.repaired, (long long)r.first_bad);
         free(r.out);
         heed_arena_free(r.arena);
         heed_translator_free(r.tr);

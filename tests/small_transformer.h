@@ -110,7 +110,7 @@ static void assert_near(double found, double wanted, double allowed)
 }
 
 /* Log-probabilities of the batch's target tokens, a copy. */
-static heed_real *score(const heed_model *m, heed_tape *t, const heed_batch *b)
+static inline heed_real *score(const heed_model *m, heed_tape *t, const heed_batch *b)
 {
     heed_tape_reset(t);
     const heed_real *log_p = heed_model_score(m, t, b);

@@ -139,8 +139,8 @@ static void every_pair_once_an_epoch(void **state)
     }
 }
 
-/* Catches a seed that is not used, and a shuffle that is none: at random about one pair in e^-1
- * stays where it was, and two seeds agree as rarely. */
+/* Catches a seed that is not used, and pairs or batches that are not shuffled: at random one pair
+ * stays where it was, on average, and as many are alike with two seeds. */
 static void seeds_and_shuffles(void **state)
 {
     (void)state;
@@ -159,6 +159,19 @@ static void seeds_and_shuffles(void **state)
         stayed += order[0][i] == i;
         agree += order[0][i] == order[1][i];
     }
+    heed_batches_options o = usual;
+    o.window = 0;
+    o.epochs = 1;
+    heed_batches *b = open_stream(&o);
+    int batches = 0, shorter = 0;
+    int64_t before = 0;
+    for (heed_batch batch; (batch = next(b)).pairs; batches++) {
+        shorter += batch.target->longest < before;
+        before = batch.target->longest;
+    }
+    heed_batches_free(b);
+    assert_true(shorter > batches / 4); /* not from short to long, as they were cut */
+
     assert_true(stayed < 8); /* Poisson with mean 1: above this once in a hundred thousand */
     assert_true(agree < 8);
 }
@@ -283,6 +296,27 @@ static void too_long_is_left_out(void **state)
     }
 }
 
+/* Catches an epoch entered behind its last usable pair and taken for one that has none. */
+static void nothing_left_is_not_nothing(void **state)
+{
+    (void)state;
+    static const char text[] = "a b c\ta\na b c\ta\na\ta\na b c\ta\n"; /* the third fits */
+    write_plain(in_folder("four.tsv"), text, strlen(text));
+    heed_corpus *four = open_tsv(in_folder("four.tsv"));
+    heed_batches_options o = {
+        .batch_tokens = 9, .max_tokens = 2, .window = 1, .in_order = true, .epochs = 2};
+    heed_error err = {0};
+    heed_batches *b = heed_batches_new(four, words, words, &o, NULL, &err);
+    usleep(1000); /* let the first windows be made: nothing in them */
+    assert_int_equal(heed_batches_seek(b, (heed_batches_position){0, 3, 0}, &err), HEED_OK);
+    heed_batch batch = next(b);
+    assert_int_equal(batch.epoch, 1);
+    assert_int_equal(batch.pair[0], 2);
+    assert_int_equal(next(b).pairs, 0);
+    heed_batches_free(b);
+    heed_corpus_free(four);
+}
+
 /* Catches nonsense let in. */
 static void refused(void **state)
 {
@@ -318,6 +352,7 @@ int main(void)
         cmocka_unit_test(budgets_and_balance),
         cmocka_unit_test(in_corpus_order),
         cmocka_unit_test(too_long_is_left_out),
+        cmocka_unit_test(nothing_left_is_not_nothing),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("batches", tests, set_up, tear_down);

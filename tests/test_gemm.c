@@ -42,7 +42,7 @@ static heed_real naive(const heed__product *p, int64_t i, int64_t j)
 /* A product with its matrices inside wider ones. */
 typedef struct problem {
     heed__product p;
-    heed_real *a, *b, *c, *before;
+    heed_real *a, *b, *c, *before, *panels;
     int64_t count;
 } problem;
 
@@ -76,7 +76,18 @@ static problem problem_new(int64_t m, int64_t n, int64_t k, bool ta, bool tb, he
                           .trans_a = ta,
                           .trans_b = tb,
                           .beta = beta};
+    q.panels = NULL;
     return q;
+}
+
+/* Room for copies, so that the product may be packed; exactly as much as is promised. */
+static void problem_panels(problem *q, int threads)
+{
+    q->panels = malloc((size_t)threads * HEED_PANEL_COUNT * sizeof *q->panels);
+    assert_non_null(q->panels);
+    for (int64_t i = 0; i < threads * HEED_PANEL_COUNT; i++)
+        q->panels[i] = (heed_real)NAN;
+    q->p.panels = q->panels;
 }
 
 static void problem_check(const problem *q, const char *what)
@@ -86,6 +97,10 @@ static void problem_check(const problem *q, const char *what)
         for (int64_t j = 0; j < p->ldc; j++) {
             heed_real old = q->before[i * p->ldc + j], found = q->c[i * p->ldc + j];
             heed_real expected = j >= p->n ? old : naive(p, i, j) + (p->beta == 0 ? 0 : old);
+            if (j < p->n && p->bias)
+                expected += p->bias[j];
+            if (j < p->n && p->relu)
+                expected = expected > 0 ? expected : 0;
             if (found != expected)
                 fail_msg("%s %ldx%ldx%ld %d%d beta %g: (%ld,%ld) is %g, expected %g", what,
                          (long)p->m, (long)p->n, (long)p->k, p->trans_a, p->trans_b,
@@ -99,6 +114,7 @@ static void problem_free(problem *q)
     free(q->b);
     free(q->c);
     free(q->before);
+    free(q->panels);
 }
 
 static const int64_t sides[] = {1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 17, 24, 33, 64, 67};
@@ -131,6 +147,31 @@ static void kernels_match_naive(void **state)
     }
 }
 
+/* Catches a wrong copy, edge, cut of the sum, beta, bias or activation of the packed kernel, in any
+ * instruction set; the last two shapes have several blocks of everything. */
+static void packed_matches_naive(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 1, 1},       {6, 16, 8},     {5, 15, 7},  {7, 17, 9},
+                                        {13, 33, 24},    {73, 40, 30},   {8, 24, 16}, {79, 9, 513},
+                                        {150, 1100, 20}, {77, 1045, 520}};
+    heed_real *bias = numbers(2000, 8);
+    for (int set = 0; heed__kernels_at(set); set++)
+        for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
+            /* The large ones: A B, A^T B + C, A B^T + bias, all of it. */
+            for (int form = 0; form<16; form += shapes[s][1]> 1000 ? 5 : 1) {
+                problem q = problem_new(shapes[s][0], shapes[s][1], shapes[s][2], form & 1,
+                                        form & 2, (heed_real)(form >> 2 & 1), s % 3);
+                problem_panels(&q, 1);
+                q.p.bias = form & 8 ? bias : NULL;
+                q.p.relu = (form ^ s) & 4;
+                heed__kernels_at(set)->gemm_packed(&q.p);
+                problem_check(&q, heed__kernels_at(set)->isa);
+                problem_free(&q);
+            }
+    free(bias);
+}
+
 /* Catches a mistake in what is copied together when rows lie far apart, in more than one panel. */
 static void far_apart_matches_naive(void **state)
 {
@@ -147,7 +188,8 @@ static void far_apart_matches_naive(void **state)
         }
 }
 
-/* Catches a wrong cut over threads, a wrong choice of kernel, and sizes of zero and one. */
+/* Catches a wrong cut over threads, a wrong choice of kernel, sizes of zero and one, and a bias or
+ * an activation that one of the ways forgets. */
 static void product_matches_naive(void **state)
 {
     (void)state;
@@ -155,17 +197,46 @@ static void product_matches_naive(void **state)
                                         {70, 300, 1}, {5, 700, 40}, {700, 5, 40},  {40, 40, 300},
                                         {17, 33, 0},  {65, 66, 67}, {130, 70, 90}, {100, 210, 16},
                                         {0, 5, 5},    {5, 0, 5},    {513, 40, 20}, {1100, 40, 33}};
+    heed_real *bias = numbers(1000, 8);
     for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
-        for (int form = 0; form < 4; form++)
-            for (int threads = 1; threads <= 4; threads++)
-                for (int64_t slack = 0; slack < 2; slack++)
-                    for (int beta = 0; beta < 2; beta++) {
-                        problem q = problem_new(shapes[s][0], shapes[s][1], shapes[s][2], form & 1,
-                                                form & 2, (heed_real)beta, slack);
-                        heed__gemm(&q.p, threads, NULL, NULL);
-                        problem_check(&q, "heed__gemm");
-                        problem_free(&q);
-                    }
+        for (int form = 0; form < 32; form++)
+            for (int threads = 1; threads <= 4; threads++) {
+                problem q = problem_new(shapes[s][0], shapes[s][1], shapes[s][2], form & 1,
+                                        form & 2, (heed_real)(form >> 2 & 1), form >> 3 & 1);
+                q.p.bias = (form ^ threads) & 8 ? bias : NULL;
+                q.p.relu = (form ^ threads) & 1;
+                if (form & 16)
+                    problem_panels(&q, threads);
+                heed__gemm(&q.p, threads, NULL, NULL);
+                problem_check(&q, "heed__gemm");
+                problem_free(&q);
+            }
+    free(bias);
+}
+
+/* Catches a sum that depends on how the product is cut: packed, every number of threads gives the
+ * same bits, and so do fewer rows. */
+static void packed_bits_do_not_depend_on_the_cut(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 4; form++) {
+        problem q = problem_new(500, 170, 1190, form & 1, form & 2, 0, 0);
+        problem_panels(&q, 4);
+        for (int64_t i = 0; i < 500 * 1190; i++)
+            q.a[i] = q.a[i] / 7 + (heed_real)1e-3;
+        heed__gemm(&q.p, 1, NULL, NULL);
+        memcpy(q.before, q.c, (size_t)q.count * sizeof *q.c);
+        for (int threads = 2; threads <= 4; threads++) {
+            memset(q.c, 0, (size_t)q.count * sizeof *q.c);
+            heed__gemm(&q.p, threads, NULL, NULL);
+            assert_memory_equal(q.before, q.c, (size_t)q.count * sizeof *q.c);
+        }
+        memset(q.c, 0, (size_t)q.count * sizeof *q.c);
+        q.p.m = 201;
+        heed__gemm(&q.p, 1, NULL, NULL);
+        assert_memory_equal(q.before, q.c, (size_t)(201 * q.p.ldc) * sizeof *q.c);
+        problem_free(&q);
+    }
 }
 
 /* Catches a sum whose order depends on which thread comes first; 500 rows go to the library. */
@@ -257,9 +328,14 @@ static void machine_is_described(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_match_naive),          cmocka_unit_test(far_apart_matches_naive),
-        cmocka_unit_test(product_matches_naive),        cmocka_unit_test(same_threads_same_bits),
-        cmocka_unit_test(after_sees_each_element_once), cmocka_unit_test(rows_do_not_meet),
+        cmocka_unit_test(kernels_match_naive),
+        cmocka_unit_test(far_apart_matches_naive),
+        cmocka_unit_test(packed_matches_naive),
+        cmocka_unit_test(packed_bits_do_not_depend_on_the_cut),
+        cmocka_unit_test(product_matches_naive),
+        cmocka_unit_test(same_threads_same_bits),
+        cmocka_unit_test(after_sees_each_element_once),
+        cmocka_unit_test(rows_do_not_meet),
         cmocka_unit_test(machine_is_described),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

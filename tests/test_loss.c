@@ -342,6 +342,35 @@ static void projection_in_chunks(void **state)
     problem_free(&p);
 }
 
+/* Catches a chunk's rows lost or taken twice (13 of them in float), a negative target that reads
+ * before its row, and targets beyond the vocabulary. */
+static void log_p_in_chunks(void **state)
+{
+    enum { N = 30, D = 2, V = 300007 };
+    heed_real h[N * D], *w = room(V * D, sizeof *w);
+    int32_t targets[N];
+    (void)state;
+    waves(h, N * D, 1, 1.1, 0);
+    waves(w, V * D, 1, 0.7, 0);
+    for (int i = 0; i < N; i++)
+        targets[i] = i % 7 == 3 ? -1 : i * 10007 % V;
+    heed_tape *t = new_tape(2);
+    heed_tensor *x = heed_input(t, HEED_SHAPE(N, D), h), *y = heed_input(t, HEED_SHAPE(V, D), w);
+    const heed_real *found = heed_tensor_data(heed_project_log_p(t, x, y, targets));
+    const heed_real *all = heed_tensor_data(heed_log_softmax(t, heed_matmul(t, x, y, HEED_NT)));
+    assert_non_null(found);
+    for (int i = 0; i < N; i++) {
+        double want = targets[i] < 0 ? 0 : (double)all[(int64_t)i * V + targets[i]];
+        assert_true(fabs((double)found[i] - want) <= 20 * CLOSE);
+    }
+    targets[4] = V;
+    assert_null(heed_project_log_p(t, x, y, targets));
+    assert_string_equal(heed_tape_error(t)->text,
+                        "project_log_p: target 4 is 300007, expected less than 300007");
+    heed_tape_free(t);
+    free(w);
+}
+
 /* ---- embedding ---- */
 
 /* Catches a negative id that reads the table or gets a position, a scale on the position, and a
@@ -406,6 +435,7 @@ int main(void)
         cmocka_unit_test(projection_small),
         cmocka_unit_test(projection_in_panels),
         cmocka_unit_test(projection_in_chunks),
+        cmocka_unit_test(log_p_in_chunks),
         cmocka_unit_test(embedding_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,8 @@ static void words_are_learned(void **state)
         {0, 0, SPECIALS "a\nb\nc\nz\n", ""},
         {0, 2, SPECIALS "a\nb\n", ""},
         {15, 0, SPECIALS "a\nb\n", ""},
-        {100, 0, SPECIALS "a\nb\nc\nz\n", "the text supports 17 pieces, fewer than the 100 asked for\n"},
+        {100, 0, SPECIALS "a\nb\nc\nz\n",
+         "the text supports 17 pieces, fewer than the 100 asked for\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         heed_vocab_options o = {
@@ -135,7 +136,7 @@ static void lines_are_drawn(void **state)
 {
     (void)state;
     enum { LINES = 50, MOST = 10, SEEDS = 400 };
-    char text[LINES][8];
+    char text[LINES][16];
     const char *lines[LINES + 1] = {NULL};
     for (int i = 0; i < LINES; i++) {
         snprintf(text[i], sizeof text[i], "w%d", i);
@@ -248,7 +249,7 @@ static void files_are_refused(void **state)
         {SPECIALS "a\xff\n", 0, "': line 14, byte 2 is not UTF-8"},
         {"\x7f"
          "ELF\x02\x01\x01\0\0\0",
-         10, "': line 1 has a NUL in it, expected one piece a line"},
+         10, "': it is neither a SentencePiece model nor a text with one piece a line"},
     };
     heed_error err;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

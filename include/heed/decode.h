@@ -90,11 +90,6 @@ typedef struct heed_text_config {
     int tokens;             /* heed_vocab_kind */
     const char *bpe_joiner; /* whitespace tokens only; NULL: none */
 } heed_text_config;
-#define HEED_TEXT_OPTIONS(owner, at)                                                               \
-    HEED_OPTION_CHOICE(owner, at.tokens, "tokens", "unigram",                                      \
-                       HEED_WORDS("unigram", "bpe", "whitespace"), "how lines become tokens"),     \
-        HEED_OPTION_TEXT(owner, at.bpe_joiner, "bpe-joiner", NULL, "TEXT",                         \
-                         "whitespace tokens: ends a piece that goes on in the next ('@@ ')")
 /* Writes config.json, whole or not at all; reads it back.  Texts live in the arena. */
 heed_status heed_model_describe(const char *folder, const heed_model_config *model,
                                 const heed_text_config *text, heed_error *err);

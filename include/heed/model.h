@@ -142,7 +142,7 @@ void heed_decoder_free(heed_decoder *d);
 /* Encodes the sources of a batch: from now on one row a sentence, each at BOS. */
 heed_status heed_decoder_start(heed_decoder *d, const heed_batch *batch, heed_error *err);
 /* Appends token[r] to each row (BOS first) and gives the log-probabilities of what may follow,
- * (rows,V), until the next call. */
+ * (rows,V), until the next call.  After an error only another start helps. */
 heed_status heed_decoder_step(heed_decoder *d, const int32_t *token, const heed_real **log_p,
                               heed_error *err);
 /* Row r goes on from what was row parent[r]; rows may be repeated and dropped, and stay in the

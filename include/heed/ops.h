@@ -167,8 +167,8 @@ heed_tensor *heed_project_cross_entropy(heed_tape *t, heed_tensor *h, heed_tenso
                                         heed_tensor *bias, const int32_t *targets, double smoothing,
                                         double weight, double *nll);
 
-/* log softmax(h W^T) at targets[n], in chunks of rows: (N,1), without a gradient.  A negative target
- * gives 0. */
+/* log softmax(h W^T) at targets[n], in chunks of rows: (N,1), without a gradient.  A negative
+ * target gives 0. */
 heed_tensor *heed_project_log_p(heed_tape *t, heed_tensor *h, heed_tensor *w,
                                 const int32_t *targets);
 

@@ -13,6 +13,26 @@
 extern "C" {
 #endif
 
+/* ---- lines ---- */
+
+/* Where lines come from: *text NULL at the end; valid until the next call. */
+typedef struct heed_line_source {
+    heed_status (*next)(void *context, const char **text, size_t *length, heed_error *err);
+    void *context;
+} heed_line_source;
+
+/* The lines of files, plain or .gz, one file after the other; "-" is standard input.  The paths are
+ * borrowed.  A line has at most 16 MB and no NUL; it ends in LF or CRLF and is handed out without.
+ */
+typedef struct heed_lines heed_lines;
+heed_lines *heed_lines_open(const char *const *paths, int count, const heed_allocator *allocator,
+                            heed_error *err);
+void heed_lines_free(heed_lines *l);
+heed_status heed_lines_next(heed_lines *l, const char **text, size_t *length, heed_error *err);
+/* The file and, from 1, the number of the line handed out last. */
+int64_t heed_lines_where(const heed_lines *l, const char **path);
+heed_line_source heed_lines_source(heed_lines *l);
+
 /* ---- vocabularies ---- */
 
 /* The first ids of every vocabulary; after them the placeholders for spans that must survive
@@ -20,9 +40,10 @@ extern "C" {
 enum { HEED_UNK = 0, HEED_BOS = 1, HEED_EOS = 2, HEED_PLACEHOLDER = 3, HEED_PLACEHOLDERS = 10 };
 
 typedef struct heed_vocab heed_vocab;
-/* A SentencePiece model, or a text file with one piece a line for text that is already tokenised
- * (told by content).  joiner, for the second kind, marks the pieces that continue in the next one
- * ("@@ ") and is undone on output; NULL if there is none. */
+/* A SentencePiece model (unigram or BPE, with the special pieces above), or a text file with one
+ * piece a line for text that is already tokenised (told by content).  joiner, for the second kind,
+ * marks the pieces that continue in the next one ("@@ ") and is undone on output; NULL if there is
+ * none. */
 heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_allocator *allocator,
                             heed_error *err);
 void heed_vocab_free(heed_vocab *v);
@@ -36,21 +57,25 @@ typedef struct heed_tokens {
     const int32_t *id;
     int64_t count;
 } heed_tokens;
-/* Ids of one line, without BOS or EOS; they live in the arena.  text must be valid UTF-8. */
+/* Ids of one line, without BOS or EOS; they live in the arena.  ARGUMENT if text is not UTF-8.
+ * Before SentencePiece cuts a text, spaces of every kind become one, control characters vanish, and
+ * letters and accents are composed (NFC); quotes, ellipses and full-width signs stay. */
 heed_status heed_vocab_encode(const heed_vocab *v, const char *text, size_t length,
                               heed_arena *arena, heed_tokens *tokens, heed_error *err);
 /* The same, cut at random.  Unigram: a segmentation drawn with probability proportional to
  * P(segmentation)^strength (smaller is wilder).  BPE: every merge is left out with probability
- * strength.  Whitespace: as it is.  strength 0 means heed_vocab_encode.  A function of rng alone. */
+ * strength.  Whitespace: as it is.  strength 0 means heed_vocab_encode.  A function of rng alone.
+ */
 heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t length, double strength,
                               const heed_rng *rng, heed_arena *arena, heed_tokens *tokens,
                               heed_error *err);
 /* Text of ids; BOS and EOS vanish, unknown pieces become U+2047 between spaces.  Lives in the
- * arena. */
+ * arena.  ARGUMENT for an id out of range. */
 heed_status heed_vocab_decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
                               const char **text, heed_error *err);
 /* word[i] (n of them, the caller's): which word of the line piece i belongs to, from 0; returns the
- * number of words.  EOS is a word of its own. */
+ * number of words.  BOS and EOS are words of their own; in scripts without spaces (Chinese,
+ * Japanese, Thai) every piece is one. */
 int64_t heed_vocab_words(const heed_vocab *v, const int32_t *ids, int64_t n, int32_t *word);
 
 typedef enum heed_vocab_kind { HEED_UNIGRAM, HEED_BPE, HEED_WHITESPACE } heed_vocab_kind;
@@ -62,11 +87,6 @@ typedef struct heed_vocab_options {
     int64_t max_lines; /* lines used at most, drawn evenly; 0 means all */
     uint64_t seed;     /* for drawing them */
 } heed_vocab_options;
-/* Where the lines come from: *text NULL at the end; valid until the next call. */
-typedef struct heed_line_source {
-    heed_status (*next)(void *context, const char **text, size_t *length, heed_error *err);
-    void *context;
-} heed_line_source;
 /* Learns a vocabulary and writes it to path, whole or not at all.  If the text supports fewer
  * pieces than asked for, the size is lowered and the log told.  Lines that are not UTF-8 are left
  * out and the log told.  The same lines give the same file: SentencePiece learns on one thread,
@@ -93,8 +113,8 @@ typedef struct heed_corpus heed_corpus;
 heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sink *log,
                               const heed_allocator *allocator, heed_error *err);
 void heed_corpus_free(heed_corpus *c);
-/* Takes so many pairs out of c, spread evenly and drawn from the seed, and gives them as a corpus of
- * their own, which borrows c's text: free it before c. */
+/* Takes so many pairs out of c, spread evenly and drawn from the seed, and gives them as a corpus
+ * of their own, which borrows c's text: free it before c. */
 heed_corpus *heed_corpus_hold_out(heed_corpus *c, int64_t pairs, uint64_t seed,
                                   const heed_allocator *allocator, heed_error *err);
 typedef struct heed_corpus_report {

@@ -33,7 +33,10 @@ static const heed_option fields[] = {
                     INT32_MAX, "N", "pieces of the source vocabulary"),
     HEED_OPTION_INT(struct description, model.target_vocabulary, "target-vocabulary", NULL, 1,
                     INT32_MAX, "N", "pieces of the target vocabulary"),
-    HEED_TEXT_OPTIONS(struct description, text),
+    HEED_OPTION_CHOICE(struct description, text.tokens, "tokens", "unigram",
+                       HEED_WORDS("unigram", "bpe", "whitespace"), "how lines become tokens"),
+    HEED_OPTION_TEXT(struct description, text.bpe_joiner, "bpe-joiner", NULL, "TEXT",
+                     "whitespace tokens: ends a piece that goes on in the next"),
 };
 static const heed_option_set description_set = {
     .command = "config.json",

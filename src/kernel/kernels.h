@@ -29,6 +29,7 @@
     HEED_KERNELS_LINEAR(X)                                                                         \
     HEED_KERNELS_NORM(X)                                                                           \
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
+    HEED_KERNELS_PACKED(X)                                                                         \
     HEED_KERNELS_PROBE(X)                                                                          \
     HEED_KERNELS_RECURRENT(X)                                                                      \
     HEED_KERNELS_REDUCE(X)                                                                         \

@@ -11,7 +11,8 @@ HEED_KERNELS_LINEAR(DECLARE)
 void K(bias_relu)(real *y, const real *bias, int64_t n)
 {
     for (int64_t j = 0; j < n; j += VW)
-        vstore_at(y, vmax(vset(0), vload_at(y, j, n) + vload_at(bias, j, n)), j, n);
+        vstore_at(y, vmax(vset(0), vload_at(y, j, n) + (bias ? vload_at(bias, j, n) : vset(0))), j,
+                  n);
 }
 
 #define ROWS 8

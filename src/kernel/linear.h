@@ -1,6 +1,6 @@
 /* linear.h: what stands around the products of a linear layer, row by row.
  *
- *   bias_relu     y = max(y + bias, 0); NaN stays
+ *   bias_relu     y = max(y + bias, 0); NaN stays; bias may be NULL
  *   column_sums   sum[j] += sum over rows of dy[i,j]; where y is given, dy is first put to zero
  *                 wherever y is not positive (ReLU's derivative).  sum may be NULL. */
 #ifndef HEED_KERNEL_LINEAR_H

@@ -1,41 +1,38 @@
-/* product.c: heed__gemm, C = beta C + op(A) op(B), cut over threads.
+/* product.c: heed__gemm, C = f(beta C + op(A) op(B) + bias), cut over threads.
  *
- * C is cut by rows or by columns and each thread makes its block alone, with a serial BLAS or with
- * our own kernels: about as fast as the libraries' own threads on large products, and the result
- * does not depend on who comes first.  Which kernel is taken depends on the whole product, never on
- * the block. */
+ * C is cut by rows or by columns and each thread makes its block alone, so the result does not
+ * depend on who comes first.  Which kernel is taken depends on the whole product, never on the
+ * block. */
 #include "base/parallel.h"
 #include "kernel/blas.h"
 #include "kernel/kernels.h"
 
 #include <string.h>
 
-/* Where our kernels beat the libraries, or at least BLIS (measured, AVX2).  A B and A^T B: up to so
- * many rows (below 512 BLIS 0.9 does not pack, and falls from 90 to 60 GFLOP/s where the columns
- * are many; OpenBLAS is a tenth better than we are from 128 on), with so short a sum, or so small a
- * product (multiply-adds) ... */
-#define SOME_ROWS 384
+/* gemm_few is taken for A B and A^T B of up to so many rows, of so short a sum, or of so few
+ * multiply-adds ... */
+#define SOME_ROWS 32
 #define SHORT_SUM 16
-#define SMALL_PRODUCT (96 * 96 * 96)
-/* ... but not if the sum is this long: ours is one chain of additions, and loses digits that the
- * libraries, who add in blocks, keep. */
+#define SMALL_PRODUCT (32 * 32 * 32)
+/* ... but not if the sum is this long: it is one chain of additions there, and loses digits that
+ * the others, who add in blocks, keep. */
 #define LONG_SUM 4096
-/* ... A B^T, a little weaker because its sums lie across the lanes, if so few rows or columns or so
- * small a product. */
+/* gemm_few_nt, a little weaker because its sums lie across the lanes, is taken for A B^T of so few
+ * rows or columns or so few multiply-adds. */
 #define FEW_ROWS 16
 #define FEW_COLS 8
-#define SMALL_NT (48 * 48 * 48)
-/* A block of the library's should have so many rows, for the reason above. */
+#define SMALL_NT (24 * 24 * 24)
+/* BLIS below 512 rows does not pack, and falls from 90 to 60 GFLOP/s where the columns are many. */
 #define LIBRARY_ROWS 512
-/* Edges of the blocks: whole tiles of the libraries' kernels and whole cache lines. */
-#define GRAIN_ROWS 8
+/* Edges of the blocks: whole tiles and whole cache lines. */
+#define GRAIN_ROWS 24
 #define GRAIN_COLS 16
 /* With a callback a block is finished in pieces of about this many elements, that the shared cache
  * still holds, but of no fewer rows than repays packing B again. */
 #define PIECE_ELEMENTS (1 << 20)
 #define PIECE_ROWS 1024
 
-typedef enum method { NOTHING, FEW, FEW_NT, LIBRARY } method;
+typedef enum method { NOTHING, FEW, FEW_NT, PACKED, LIBRARY } method;
 
 typedef struct job {
     heed__product p;
@@ -50,7 +47,8 @@ static method choose(const heed__product *p)
     if (p->k <= 0)
         return NOTHING;
     double size = (double)p->m * (double)p->n * (double)p->k;
-    bool fits = heed__blas_fits(p);
+    method large = p->panels && heed__kernels()->gemm_packed_pays() ? PACKED : LIBRARY;
+    bool fits = large == PACKED || heed__blas_fits(p);
     if (!p->trans_b && (p->m <= SOME_ROWS || p->k <= SHORT_SUM || size <= SMALL_PRODUCT) &&
         p->k <= LONG_SUM)
         return FEW;
@@ -59,7 +57,15 @@ static method choose(const heed__product *p)
     if (p->trans_b && !p->trans_a &&
         (p->m <= FEW_ROWS || p->n <= FEW_COLS || size <= SMALL_NT || !fits))
         return FEW_NT;
-    return LIBRARY;
+    return large;
+}
+
+int64_t heed__gemm_panels(int64_t m, int64_t n, int64_t k)
+{
+    int64_t side = m < n ? m : n;
+    side = k < side ? k : side;
+    bool large = side >= FEW_COLS && (double)m * (double)n * (double)k > SMALL_NT;
+    return large && heed__kernels()->gemm_packed_pays() ? HEED_PANEL_COUNT : 0;
 }
 
 /* A matrix of one column is also one row: the forms in which vectors go by in the order of memory.
@@ -95,20 +101,34 @@ static void clear(const heed__product *p)
         memset(p->c + i * p->ldc, 0, (size_t)p->n * sizeof *p->c);
 }
 
-static void block(const job *j, int64_t top, int64_t bottom, int64_t left, int64_t right)
+/* f of what is finished, where the kernel has not done it. */
+static void finish(const heed__product *p)
+{
+    const heed_kernels *ks = heed__kernels();
+    for (int64_t i = 0; (p->bias || p->relu) && i < p->m; i++) {
+        heed_real *y = p->c + i * p->ldc;
+        if (p->relu)
+            ks->bias_relu(y, p->bias, p->n);
+        else
+            ks->accumulate(y, p->bias, 1, p->n);
+    }
+}
+
+static void block(const job *j, int64_t top, int64_t bottom, int64_t left, int64_t right,
+                  int thread)
 {
     heed__product p = j->p;
     p.c += top * p.ldc + left;
     p.m = bottom - top;
     p.n = right - left;
-    if (j->by == NOTHING) { /* A and B are empty and may be NULL */
-        clear(&p);
-        return;
+    p.bias = p.bias ? p.bias + left : NULL;
+    if (j->by != NOTHING) { /* else A and B are empty and may be NULL */
+        p.a += p.trans_a ? top : top * p.lda;
+        p.b += p.trans_b ? left * p.ldb : left;
     }
-    p.a += p.trans_a ? top : top * p.lda;
-    p.b += p.trans_b ? left * p.ldb : left;
     switch (j->by) {
     case NOTHING:
+        clear(&p);
         break;
     case FEW:
         heed__kernels()->gemm_few(p.c, p.ldc, p.a, p.trans_a ? 1 : p.lda, p.trans_a ? p.lda : 1,
@@ -117,20 +137,24 @@ static void block(const job *j, int64_t top, int64_t bottom, int64_t left, int64
     case FEW_NT:
         heed__kernels()->gemm_few_nt(p.c, p.ldc, p.a, p.lda, p.b, p.ldb, p.m, p.n, p.k, p.beta);
         break;
+    case PACKED:
+        p.panels += thread * HEED_PANEL_COUNT;
+        heed__kernels()->gemm_packed(&p);
+        return;
     case LIBRARY:
         heed__blas_gemm(&p);
         break;
     }
+    finish(&p);
 }
 
 static void range(void *context, int64_t begin, int64_t end, int thread)
 {
     const job *j = context;
-    (void)thread;
     int64_t top = j->cut_rows ? begin : 0, bottom = j->cut_rows ? end : j->p.m;
     int64_t left = j->cut_rows ? 0 : begin, right = j->cut_rows ? j->p.n : end;
     int64_t step = bottom - top;
-    if (j->after) {
+    if (j->after || ((j->p.bias || j->p.relu) && j->by != PACKED)) {
         int64_t rows = PIECE_ELEMENTS / (right - left);
         rows = rows < PIECE_ROWS ? PIECE_ROWS : rows;
         int64_t pieces = (step + rows - 1) / rows;
@@ -139,7 +163,7 @@ static void range(void *context, int64_t begin, int64_t end, int thread)
     }
     for (; top < bottom; top += step) {
         int64_t stop = bottom - top < step ? bottom : top + step;
-        block(j, top, stop, left, right);
+        block(j, top, stop, left, right, thread);
         if (j->after)
             j->after(j->context, top, stop, left, right);
     }
@@ -149,7 +173,8 @@ void heed__gemm(const heed__product *p, int threads, heed__after_block *after, v
 {
     if (p->m <= 0 || p->n <= 0)
         return;
-    job j = {.p = after ? *p : straighten(*p), .after = after, .context = context};
+    bool plain = !after && !p->bias && !p->relu;
+    job j = {.p = plain ? straighten(*p) : *p, .after = after, .context = context};
     j.by = choose(&j.p);
     int64_t depth = j.p.k < 1 ? 1 : j.p.k;
     int64_t rows = j.by == LIBRARY ? (int64_t)threads * LIBRARY_ROWS : FEW_ROWS + 1;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "nn/params.h"
 #include "tensor/tape.h"
 
 static const heed__model_class *const classes[] = {
@@ -45,7 +46,7 @@ heed_status heed__model_check(const heed_model_config *config, heed_error *err)
     return status ? status : classes[config->arch]->check(config, err);
 }
 
-static heed_status build(heed_model *m, uint64_t seed, heed_error *err)
+static heed_status build(heed_model *m, const uint64_t *seed, heed_error *err)
 {
     m->params = heed_params_new(&m->allocator, err);
     m->arena = m->params ? heed_arena_new(&m->allocator, err) : NULL;
@@ -54,11 +55,12 @@ static heed_status build(heed_model *m, uint64_t seed, heed_error *err)
     m->class->build(m, heed_params_scope(m->params));
     if (!m->parts)
         return heed__fail(err, HEED_MEMORY, "no memory for a model");
-    return heed_params_finish(m->params, seed, err);
+    return seed ? heed_params_finish(m->params, *seed, err)
+                : heed__params_finish_zero(m->params, err);
 }
 
-heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
-                           const heed_allocator *allocator, heed_error *err)
+static heed_model *new_model(const heed_model_config *config, const uint64_t *seed,
+                             const heed_allocator *allocator, heed_error *err)
 {
     if (heed__model_check(config, err))
         return NULL;
@@ -76,6 +78,18 @@ heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
         return NULL;
     }
     return m;
+}
+
+heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
+                           const heed_allocator *allocator, heed_error *err)
+{
+    return new_model(config, &seed, allocator, err);
+}
+
+heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,
+                                 heed_error *err)
+{
+    return new_model(config, NULL, allocator, err);
 }
 
 void heed_model_free(heed_model *m)

@@ -17,7 +17,6 @@ typedef struct heed__seen {
 } heed__seen;
 
 typedef struct heed__model_class {
-    const char *name;
     /* Refuses what does not fit, and names what would; then nothing is built. */
     heed_status (*check)(const heed_model_config *config, heed_error *err);
     /* Declares parameters and sets m->output and m->parts, which live in m->arena.  Errors stay in
@@ -43,6 +42,10 @@ extern const heed__model_class heed__transformer_class;
 
 /* What heed_model_new would refuse. */
 heed_status heed__model_check(const heed_model_config *config, heed_error *err);
+
+/* heed_model_new for weights that are loaded next: all are zero, and none is drawn in vain. */
+heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,
+                                 heed_error *err);
 
 /* Whether the batch has what is asked for and no sentence is too long; if not, the tape fails. */
 bool heed__model_takes(const heed_model *m, heed_tape *t, const heed_batch *batch, bool targets);

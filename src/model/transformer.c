@@ -3,9 +3,9 @@
  * Source (M) and target (N) tokens -> states (N,D).  Shapes and letters as in tensor.h; both sides
  * are packed, so there is no padding to mask: a segment is what may be attended to.
  * Beyond the paper, by choice: pre-norm with final norms, RMS and batch norm, learned positions,
- * dropout on attention weights and inside the feed-forward network, biases in attention, less tying.
- * Residuals and 1/sqrt(d_k) can be left out to see what they are for.  Batch norm is of that kind in
- * a decoder: while training its statistics see later tokens; decoding uses the running ones. */
+ * dropout on attention weights and inside the feed-forward network, attention biases, less tying.
+ * Residuals and 1/sqrt(d_k) can be left out to see what they are for.  Batch norm is of that kind
+ * in a decoder: in training its statistics see later tokens; decoding uses the running ones. */
 #include "model/transformer.h"
 
 #include <math.h>
@@ -308,7 +308,6 @@ static heed_model_cost cost(const heed_model *model)
 }
 
 const heed__model_class heed__transformer_class = {
-    .name = "transformer",
     .check = heed__transformer_check,
     .build = build,
     .cost = cost,

@@ -60,7 +60,7 @@ static void multiply(const heed_opcall *c, const real *a, int64_t lda, int64_t f
                        .m = c->in[X]->rows,
                        .n = to - from,
                        .k = d};
-    heed__gemm(&p, heed__threads(c), NULL, NULL);
+    heed__op_gemm(c, &p, NULL, NULL);
 }
 
 static void reset_rows(void *context, int64_t begin, int64_t end, int thread)
@@ -144,7 +144,7 @@ static void make_slopes(heed_opcall *c)
                        .n = d,
                        .k = d,
                        .trans_b = true};
-    heed__gemm(&p, heed__threads(c), NULL, NULL);
+    heed__op_gemm(c, &p, NULL, NULL);
     heed__parallel(threads, rows, 1, CELL_WORK * d, reset_slopes, c);
 }
 
@@ -165,7 +165,7 @@ static void weight_grad(const heed_opcall *c, real *du, real beta, const real *a
                        .k = c->in[X]->rows,
                        .trans_a = true,
                        .beta = beta};
-    heed__gemm(&p, heed__threads(c), NULL, NULL);
+    heed__op_gemm(c, &p, NULL, NULL);
 }
 
 /* dx = [dr dz dn].  The products' own slopes are [dr dz dq] after and [dr dz] with dn apart before;
@@ -198,7 +198,7 @@ static void backward(heed_opcall *c)
                            .k = wide,
                            .trans_b = true,
                            .beta = 1};
-        heed__gemm(&p, heed__threads(c), NULL, NULL);
+        heed__op_gemm(c, &p, NULL, NULL);
     }
     if (heed__wants(c, U)) {
         real *du = heed__grad_beta(c, U, &beta);

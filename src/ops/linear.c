@@ -1,6 +1,6 @@
 /* linear: y = f(x W + b), f one of the activations.  x (N,K), W (K,F), b (F) or absent -> (N,F).
  *
- * Bias and activation are applied to each block of y as the product finishes it.  Backward reads y
+ * Bias and ReLU are applied by the product, other activations to each block that it finishes.  Backward reads y
  * where f' can be told from it (ReLU, tanh, sigmoid); GELU and SiLU keep z = x W + b, and only
  * while recording.  x may have more axes: its last is K.  2 N K F operations, twice that backward.
  */
@@ -30,6 +30,8 @@ static heed_status shape(heed_opcall *c)
     heed_shape out = x->shape;
     out.dim[out.rank - 1] = w->cols;
     heed_status status = heed__out(c, out);
+    if (!status)
+        status = heed__want_panels(c, x->rows, w->cols, w->rows);
     /* As many bytes as y has: they were found to fit just now. */
     if (!status && c->recorded && heed__unary_needs_x(f))
         return heed__save(c, (size_t)(x->rows * w->cols) * sizeof(real));
@@ -38,9 +40,9 @@ static heed_status shape(heed_opcall *c)
 
 /* ---- forward ---- */
 
+/* An activation that the product does not apply by itself. */
 typedef struct epilogue {
-    const real *bias; /* NULL: none */
-    real *z, *y;      /* the product, and where f of it goes: the same unless z is kept */
+    real *z, *y; /* the product, and where f of it goes: the same unless z is kept */
     int64_t ld;
     heed_activation f;
 } epilogue;
@@ -48,25 +50,15 @@ typedef struct epilogue {
 static void finish(void *context, int64_t begin, int64_t end, int64_t left, int64_t right)
 {
     const epilogue *e = context;
-    const heed_kernels *ks = heed__kernels();
-    for (int64_t r = begin; r < end; r++) {
-        real *z = e->z + r * e->ld + left, *y = e->y + r * e->ld + left;
-        if (e->bias && e->f == HEED_RELU) {
-            ks->bias_relu(z, e->bias + left, right - left);
-            continue;
-        }
-        if (e->bias)
-            ks->accumulate(z, e->bias + left, 1, right - left);
-        if (e->f != HEED_IDENTITY)
-            ks->unary((int)e->f, y, z, right - left);
-    }
+    for (int64_t r = begin; r < end; r++)
+        heed__kernels()->unary((int)e->f, e->y + r * e->ld + left, e->z + r * e->ld + left,
+                               right - left);
 }
 
 static void forward(heed_opcall *c)
 {
     const heed_tensor *x = c->in[X], *w = c->in[WEIGHT], *b = c->in[BIAS], *y = c->out[0];
-    epilogue e = {.bias = b ? b->data : NULL,
-                  .z = c->saved ? c->saved : y->data,
+    epilogue e = {.z = c->saved ? c->saved : y->data,
                   .y = y->data,
                   .ld = y->ld,
                   .f = *(const heed_activation *)c->attributes};
@@ -78,9 +70,11 @@ static void forward(heed_opcall *c)
                        .ldb = w->ld,
                        .m = x->rows,
                        .n = w->cols,
-                       .k = w->rows};
-    bool plain = !b && e.f == HEED_IDENTITY;
-    heed__gemm(&p, heed__threads(c), plain ? NULL : finish, &e);
+                       .k = w->rows,
+                       .bias = b ? b->data : NULL,
+                       .relu = e.f == HEED_RELU};
+    bool done = e.f == HEED_IDENTITY || e.f == HEED_RELU;
+    heed__op_gemm(c, &p, done ? NULL : finish, &e);
 }
 
 /* ---- backward ---- */
@@ -150,7 +144,7 @@ static void backward(heed_opcall *c)
                            .n = x->cols,
                            .k = y->cols};
         p.c = heed__grad_beta(c, X, &p.beta);
-        heed__gemm(&p, heed__threads(c), NULL, NULL);
+        heed__op_gemm(c, &p, NULL, NULL);
     }
     if (heed__wants(c, WEIGHT)) {
         heed__product p = {.a = x->data,
@@ -163,7 +157,7 @@ static void backward(heed_opcall *c)
                            .n = w->cols,
                            .k = x->rows};
         p.c = heed__grad_beta(c, WEIGHT, &p.beta);
-        heed__gemm(&p, heed__threads(c), NULL, NULL);
+        heed__op_gemm(c, &p, NULL, NULL);
     }
 }
 

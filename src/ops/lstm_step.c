@@ -54,7 +54,7 @@ static void forward(heed_opcall *c)
                        .m = rows,
                        .n = 4 * d,
                        .k = d};
-    heed__gemm(&p, heed__threads(c), NULL, NULL);
+    heed__op_gemm(c, &p, NULL, NULL);
     heed__parallel(heed__threads(c), rows, 1, CELL_WORK * d, cell_rows, c);
 }
 
@@ -102,7 +102,7 @@ static void backward(heed_opcall *c)
                            .k = 4 * d,
                            .trans_b = true,
                            .beta = beta};
-        heed__gemm(&p, heed__threads(c), NULL, NULL);
+        heed__op_gemm(c, &p, NULL, NULL);
     }
     if (heed__wants(c, U)) {
         real *du = heed__grad_beta(c, U, &beta);
@@ -117,7 +117,7 @@ static void backward(heed_opcall *c)
                            .k = rows,
                            .trans_a = true,
                            .beta = beta};
-        heed__gemm(&p, heed__threads(c), NULL, NULL);
+        heed__op_gemm(c, &p, NULL, NULL);
     }
 }
 

@@ -15,7 +15,7 @@ static heed_status shape(heed_opcall *c)
         return heed__op_shape_fail(c, "b", b, transpose == HEED_NT ? "(N,%lld)" : "(%lld,N)",
                                    (long long)(transpose == HEED_TN ? a->rows : a->cols));
     heed_status status = heed__save(c, sizeof s);
-    if (status)
+    if (status || (status = heed__want_panels(c, s.m, s.n, s.k)))
         return status;
     *(matmul *)c->saved = s;
     return heed__out(c, HEED_SHAPE(s.m, s.n));
@@ -26,7 +26,7 @@ static void forward(heed_opcall *c)
     const heed_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
     heed__product p = product_forward(c->saved, (matrix){y->data, y->ld}, (matrix){a->data, a->ld},
                                       (matrix){b->data, b->ld});
-    heed__gemm(&p, heed__threads(c), NULL, NULL);
+    heed__op_gemm(c, &p, NULL, NULL);
 }
 
 static void backward(heed_opcall *c)
@@ -37,12 +37,12 @@ static void backward(heed_opcall *c)
     if (heed__wants(c, 0)) {
         matrix da = {heed__grad_beta(c, 0, &beta), a->ld};
         heed__product p = product_grad_a(c->saved, da, dy, (matrix){b->data, b->ld}, beta);
-        heed__gemm(&p, heed__threads(c), NULL, NULL);
+        heed__op_gemm(c, &p, NULL, NULL);
     }
     if (heed__wants(c, 1)) {
         matrix db = {heed__grad_beta(c, 1, &beta), b->ld};
         heed__product p = product_grad_b(c->saved, db, dy, (matrix){a->data, a->ld}, beta);
-        heed__gemm(&p, heed__threads(c), NULL, NULL);
+        heed__op_gemm(c, &p, NULL, NULL);
     }
 }
 

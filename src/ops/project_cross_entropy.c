@@ -11,15 +11,8 @@
 #include <string.h>
 
 #define CHUNK_BYTES ((int64_t)51 << 20)
-/* BLIS takes other kernels for a C of fewer rows than this, a third slower for products as long as
- * these (measured: 60 and 52 GFLOP/s instead of 85), and a chunk has fewer.  So the logits are made
- * with our own kernel, from panels of so many columns, and dh as its transpose. */
-#define LIBRARY_ROWS 512
-#define PANEL 64
-#define STRIP 16      /* columns transposed together: a cache line of the panel */
-#define PANEL_ROWS 64 /* fewer do not repay transposing W */
-#define WORK 24       /* elementary operations a logit */
-#define GRAIN 16      /* columns: no two threads write one cache line */
+#define WORK 24  /* elementary operations a logit */
+#define GRAIN 16 /* columns: no two threads write one cache line */
 
 enum { H, W, BIAS };
 
@@ -40,8 +33,6 @@ struct saved {
 struct pass {
     heed_opcall *c;
     real *logits; /* (rows of the chunk, V) */
-    real *turned; /* (D, rows of the chunk): dh transposed */
-    real *panels; /* (D, PANEL) for each thread */
     int64_t first, rows;
     double scale; /* of the gradients; with grads false they are not wanted */
     bool grads;
@@ -69,13 +60,6 @@ static heed_status check(heed_opcall *c)
     return HEED_OK;
 }
 
-/* Rows of a chunk for which `turned` is used: fewer than LIBRARY_ROWS, see make_dh.  With few
- * classes a chunk has many more. */
-static int64_t turned_most(const struct saved *s)
-{
-    return s->chunk < LIBRARY_ROWS ? s->chunk : LIBRARY_ROWS;
-}
-
 static heed_status shape(heed_opcall *c)
 {
     const heed_tensor *h = c->in[H], *w = c->in[W];
@@ -101,98 +85,11 @@ static heed_status shape(heed_opcall *c)
             if (heed__wants(c, i) && (status = heed__grad_early(c, i)))
                 return status;
     }
-    /* One block over all threads' scratch: logits, turned, panels. */
+    if ((status = heed__want_panels(c, s->chunk, w->rows, w->cols)))
+        return status;
+    /* One block over all threads' scratch. */
     const int64_t threads = heed__threads(c);
-    int64_t count = s->chunk * w->rows + turned_most(s) * w->cols + threads * w->cols * PANEL;
-    return heed__want_scratch(c, (size_t)(count / threads + 1) * sizeof(real));
-}
-
-/* Columns [begin,end) of the chunk's logits, PANEL at a time: their rows of W are transposed into a
- * panel that stays in cache for all rows of h. */
-static void logits_columns(void *context, int64_t begin, int64_t end, int thread)
-{
-    const struct pass *p = context;
-    const heed_tensor *h = p->c->in[H], *w = p->c->in[W];
-    const int64_t d = w->cols;
-    real *panel = p->panels + thread * d * PANEL;
-    for (int64_t left = begin; left < end; left += PANEL) {
-        const int64_t n = end - left < PANEL ? end - left : PANEL;
-        for (int64_t j = 0; j < n; j += STRIP) {
-            const real *from = heed__row(w, left + j);
-            const int64_t wide = n - j < STRIP ? n - j : STRIP;
-            for (int64_t k = 0; k < d; k++)
-                for (int64_t i = 0; i < wide; i++)
-                    panel[k * PANEL + j + i] = from[i * w->ld + k];
-        }
-        heed__kernels()->gemm_few(p->logits + left, w->rows, heed__row(h, p->first), h->ld, 1,
-                                  panel, PANEL, p->rows, n, d, 0);
-    }
-}
-
-static void make_logits(struct pass *p)
-{
-    const heed_tensor *h = p->c->in[H], *w = p->c->in[W];
-    const int threads = heed__threads(p->c);
-    const int64_t v = w->rows, d = w->cols;
-    if (p->rows < PANEL_ROWS || p->rows >= LIBRARY_ROWS)
-        heed__gemm(&(heed__product){.c = p->logits,
-                                    .ldc = v,
-                                    .a = heed__row(h, p->first),
-                                    .lda = h->ld,
-                                    .b = w->data,
-                                    .ldb = w->ld,
-                                    .trans_b = true,
-                                    .m = p->rows,
-                                    .n = v,
-                                    .k = d},
-                   threads, NULL, NULL);
-    else
-        heed__parallel(threads, v, PANEL, p->rows * d, logits_columns, p);
-}
-
-/* Rows [begin,end) of the chunk's dh = dlogits W, as W^T dlogits^T. */
-static void turned_rows(void *context, int64_t begin, int64_t end, int thread)
-{
-    const struct pass *p = context;
-    const heed_tensor *w = p->c->in[W];
-    const int64_t v = w->rows, d = w->cols, n = end - begin;
-    real *turned = p->turned + begin * d, *dh = p->dh + (p->first + begin) * d;
-    (void)thread;
-    heed__gemm(&(heed__product){.c = turned,
-                                .ldc = n,
-                                .a = w->data,
-                                .lda = w->ld,
-                                .trans_a = true,
-                                .b = p->logits + begin * v,
-                                .ldb = v,
-                                .trans_b = true,
-                                .m = d,
-                                .n = n,
-                                .k = v},
-               1, NULL, NULL);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < d; j++)
-            dh[i * d + j] = turned[j * n + i];
-}
-
-static void make_dh(struct pass *p)
-{
-    const heed_tensor *w = p->c->in[W];
-    const int threads = heed__threads(p->c);
-    const int64_t v = w->rows, d = w->cols;
-    if (p->rows >= PANEL_ROWS && p->rows < LIBRARY_ROWS && d >= LIBRARY_ROWS)
-        heed__parallel(threads, p->rows, 1, v * d, turned_rows, p);
-    else
-        heed__gemm(&(heed__product){.c = p->dh + p->first * d,
-                                    .ldc = d,
-                                    .a = p->logits,
-                                    .lda = v,
-                                    .b = w->data,
-                                    .ldb = w->ld,
-                                    .m = p->rows,
-                                    .n = d,
-                                    .k = v},
-                   threads, NULL, NULL);
+    return heed__want_scratch(c, (size_t)(s->chunk * w->rows / threads + 1) * sizeof(real));
 }
 
 /* Logits of some rows become, in place, scale times their gradient. */
@@ -239,23 +136,45 @@ static void run_chunk(struct pass *p)
     const int threads = heed__threads(p->c);
     const int64_t v = w->rows, d = w->cols;
     const real *rows = heed__row(h, p->first);
-    make_logits(p);
+    heed__op_gemm(p->c,
+                  &(heed__product){.c = p->logits,
+                                   .ldc = v,
+                                   .a = rows,
+                                   .lda = h->ld,
+                                   .b = w->data,
+                                   .ldb = w->ld,
+                                   .trans_b = true,
+                                   .m = p->rows,
+                                   .n = v,
+                                   .k = d},
+                  NULL, NULL);
     heed__parallel(threads, p->rows, 1, v * WORK, finish_rows, p);
     if (p->dh)
-        make_dh(p);
+        heed__op_gemm(p->c,
+                      &(heed__product){.c = p->dh + p->first * d,
+                                       .ldc = d,
+                                       .a = p->logits,
+                                       .lda = v,
+                                       .b = w->data,
+                                       .ldb = w->ld,
+                                       .m = p->rows,
+                                       .n = d,
+                                       .k = v},
+                      NULL, NULL);
     if (p->dw)
-        heed__gemm(&(heed__product){.c = p->dw,
-                                    .ldc = w->ld,
-                                    .a = p->logits,
-                                    .lda = v,
-                                    .trans_a = true,
-                                    .b = rows,
-                                    .ldb = h->ld,
-                                    .m = v,
-                                    .n = d,
-                                    .k = p->rows,
-                                    .beta = 1},
-                   threads, NULL, NULL);
+        heed__op_gemm(p->c,
+                      &(heed__product){.c = p->dw,
+                                       .ldc = w->ld,
+                                       .a = p->logits,
+                                       .lda = v,
+                                       .trans_a = true,
+                                       .b = rows,
+                                       .ldb = h->ld,
+                                       .m = v,
+                                       .n = d,
+                                       .k = p->rows,
+                                       .beta = 1},
+                      NULL, NULL);
     if (p->dbias)
         heed__parallel(threads, v, GRAIN, p->rows, bias_columns, p);
 }
@@ -265,8 +184,6 @@ static void run_chunks(struct pass *p)
     const struct saved *s = p->c->saved;
     const int64_t n = p->c->in[H]->rows;
     p->logits = heed__scratch(p->c, 0);
-    p->turned = p->logits + s->chunk * p->c->in[W]->rows;
-    p->panels = p->turned + turned_most(s) * p->c->in[W]->cols;
     for (p->first = 0; p->first < n; p->first += s->chunk) {
         p->rows = n - p->first < s->chunk ? n - p->first : s->chunk;
         run_chunk(p);

@@ -34,7 +34,7 @@ static heed_status shape(heed_opcall *c)
             return heed__op_fail(c, HEED_ARGUMENT, "target %lld is %ld, expected less than %lld",
                                  (long long)i, (long)targets[i], (long long)w->rows);
     heed_status status = heed__out(c, HEED_SHAPE(h->rows, 1));
-    if (status)
+    if (status || (status = heed__want_panels(c, chunk_rows(c), w->rows, w->cols)))
         return status;
     /* One block over all threads' scratch. */
     const int64_t count = chunk_rows(c) * w->rows / heed__threads(c) + 1;
@@ -70,17 +70,18 @@ static void forward(heed_opcall *c)
     real *logits = heed__scratch(c, 0);
     for (int64_t first = 0; first < h->rows; first += most) {
         struct chunk k = {c, logits, first, h->rows - first < most ? h->rows - first : most};
-        heed__gemm(&(heed__product){.c = logits,
-                                    .ldc = w->rows,
-                                    .a = heed__row(h, first),
-                                    .lda = h->ld,
-                                    .b = w->data,
-                                    .ldb = w->ld,
-                                    .trans_b = true,
-                                    .m = k.rows,
-                                    .n = w->rows,
-                                    .k = w->cols},
-                   threads, NULL, NULL);
+        heed__op_gemm(c,
+                      &(heed__product){.c = logits,
+                                       .ldc = w->rows,
+                                       .a = heed__row(h, first),
+                                       .lda = h->ld,
+                                       .b = w->data,
+                                       .ldb = w->ld,
+                                       .trans_b = true,
+                                       .m = k.rows,
+                                       .n = w->rows,
+                                       .k = w->cols},
+                      NULL, NULL);
         heed__parallel(threads, k.rows, 1, w->rows * WORK, finish_rows, &k);
     }
 }

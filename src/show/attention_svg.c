@@ -10,7 +10,8 @@
 
 #define WIDTH 1280.0      /* what the sizes are chosen for; more only for very long sentences */
 #define MARGIN 32.0       /* around everything */
-#define HEAD 92.0         /* titles above the large map */
+#define TALLEST 1000.0    /* of a map, unless its cells would become small */
+#define HEAD 104.0        /* titles above the large map */
 #define SLOPE 50.0        /* of the labels above columns, in degrees */
 #define LONGEST_ROW 190.0 /* labels are cut to fit */
 #define LONGEST_COLUMN 150.0
@@ -59,7 +60,8 @@ static struct layout lay_out(const heed_labels *rows, const heed_labels *columns
     l.left = MARGIN + widest(rows, l.font, LONGEST_ROW) + FROM_MAP;
     l.right = fmax(name + 52, name * cos(slope)) + FROM_MAP;
     double room = WIDTH - MARGIN - l.left - l.right;
-    l.pitch = fmin(fmax(floor(room / (double)columns->count), 16), 44);
+    double tall = fmax(floor(TALLEST / (double)rows->count), 20);
+    l.pitch = fmin(fmax(floor(room / (double)columns->count), 16), fmin(tall, 44));
     l.font = l.pitch < 18 ? 11 : l.pitch < 22 ? 12 : 13;
     l.top = HEAD + name * sin(slope) + FROM_MAP + 16;
     l.map_w = l.pitch * (double)columns->count;
@@ -175,17 +177,17 @@ static void add_scale(heed__string *s, double right)
     double width = 13 * HEED_SHADES, left = right - width;
     for (int i = 0; i < HEED_SHADES; i++) {
         heed__string_format(s, "<rect class=\"w%d\" ", i);
-        HEED_DRAW(s, "x=\"~\" y=\"26\" width=\"13\" height=\"12\"/>", left + 13 * i);
+        HEED_DRAW(s, "x=\"~\" y=\"57\" width=\"13\" height=\"12\"/>", left + 13 * i);
     }
-    HEED_DRAW(s, "<rect class=\"frame\" x=\"~\" y=\"26\" width=\"~\" height=\"12\"/>\n", left,
+    HEED_DRAW(s, "<rect class=\"frame\" x=\"~\" y=\"57\" width=\"~\" height=\"12\"/>\n", left,
               width);
     for (int i = 0; i < 5; i++) {
-        HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"52\" text-anchor=\"middle\">",
+        HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"83\" text-anchor=\"middle\">",
                   left + 6.5 + sqrt(tick[i]) * (width - 13));
         heed__draw_number(s, tick[i], 2);
         heed__string_add(s, "</text>");
     }
-    HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"36\" text-anchor=\"end\">weight</text>\n",
+    HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"67\" text-anchor=\"end\">weight</text>\n",
               left - 10);
 }
 
@@ -197,12 +199,12 @@ static void add_titles(heed__string *s, const struct layout *l, const char *titl
         [HEED_DECODER_SELF] = "row: the word being written; columns: what has been read so far",
         [HEED_CROSS] = "row: the word being written; columns: the source words looked at",
     };
-    HEED_DRAW(s, "<text class=\"title\" x=\"~\" y=\"42\">", MARGIN);
-    add_label(s, title, 19, l->width - 2 * MARGIN - 300);
+    HEED_DRAW(s, "<text class=\"title\" x=\"~\" y=\"40\">", MARGIN);
+    add_label(s, title, 19, l->width - 2 * MARGIN);
     HEED_DRAW(s, "<text class=\"name\" x=\"~\" y=\"70\">", MARGIN);
     heed__string_add(s, large->title);
     heed__string_add(s, "</text>");
-    HEED_DRAW(s, "<text class=\"note\" x=\"~\" y=\"90\">", MARGIN);
+    HEED_DRAW(s, "<text class=\"note\" x=\"~\" y=\"99\">", MARGIN);
     heed__string_format(s, "%s%s", large->note, *large->note ? "; " : "");
     heed__string_format(s, "%s; outlined and on the right: what weighs most</text>\n",
                         reading[large->map.kind]);

@@ -116,7 +116,7 @@ static int point_width(int32_t c)
 {
     if (c < 0x80 && strchr("ijl'|!,.:; ()[]/\\fIt-", (int)c))
         return 40;
-    if (c == 'm' || c == 'M' || c == 'w' || c == 'W' || c == '@' || c == '%' || c == 0x2026)
+    if ((c < 0x80 && strchr("mMwW@%<>+=~#_&", (int)c)) || c == 0x2026)
         return 100;
     int columns = utf8proc_charwidth(c);
     return columns == 2 ? 110 : columns == 0 ? 0 : c >= 'A' && c <= 'Z' ? 76 : 64;

@@ -136,6 +136,8 @@ heed_status heed__save(heed_opcall *c, size_t bytes);
 void *heed__keep(heed_opcall *c, size_t bytes);
 /* Scratch that forward and backward may use, for each of the tape's threads. */
 heed_status heed__want_scratch(heed_opcall *c, size_t bytes_per_thread);
+/* Memory for a product of these sizes and for its gradients: see heed__op_gemm. */
+heed_status heed__want_panels(heed_opcall *c, int64_t m, int64_t n, int64_t k);
 /* "add: ..." as the tape's error; returns the status. */
 heed_status heed__op_fail(heed_opcall *c, heed_status status, const char *format, ...)
     HEED_PRINTF(3, 4);
@@ -149,6 +151,10 @@ int heed__threads(const heed_opcall *c);
 /* 64-byte aligned; as many bytes as heed__want_scratch asked for.  The threads' parts follow each
  * other without gaps, so thread 0's pointer is also one block for all. */
 void *heed__scratch(const heed_opcall *c, int thread);
+/* heed__gemm with all of the tape's threads; without heed__want_panels before, a slower way is
+ * taken. */
+void heed__op_gemm(const heed_opcall *c, const heed__product *p, heed__after_block *after,
+                   void *context);
 /* The stream of random numbers of this call: the same in forward and backward. */
 heed_rng heed__rng(const heed_opcall *c);
 bool heed__training(const heed_opcall *c);

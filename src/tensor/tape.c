@@ -50,6 +50,14 @@ static void release_scratch(heed_tape *t)
     t->scratch_threads = 0;
 }
 
+static void release_panels(heed_tape *t)
+{
+    heed__release(&t->allocator, t->panels, (size_t)t->panel_threads,
+                  HEED_PANEL_COUNT * sizeof *t->panels);
+    t->panels = NULL;
+    t->panel_threads = 0;
+}
+
 void heed_tape_free(heed_tape *t)
 {
     if (!t)
@@ -59,6 +67,7 @@ void heed_tape_free(heed_tape *t)
         heed__release(&t->allocator, t->profile, HEED_PROFILE_ROWS, sizeof *t->profile);
     }
     release_scratch(t);
+    release_panels(t);
     heed_arena_free(t->arena);
     heed_allocator a = t->allocator;
     heed__release(&a, t, 1, sizeof *t);
@@ -134,7 +143,8 @@ heed_arena *heed_tape_arena(heed_tape *t)
 
 size_t heed_tape_memory(const heed_tape *t)
 {
-    return heed_arena_held(t->arena) + t->scratch_bytes * (size_t)t->scratch_threads + sizeof *t;
+    return heed_arena_held(t->arena) + t->scratch_bytes * (size_t)t->scratch_threads +
+           HEED_PANEL_COUNT * sizeof *t->panels * (size_t)t->panel_threads + sizeof *t;
 }
 
 /* ---- tensors on the tape ---- */
@@ -328,6 +338,22 @@ heed_status heed__want_scratch(heed_opcall *c, size_t bytes_per_thread)
     return HEED_OK;
 }
 
+heed_status heed__want_panels(heed_opcall *c, int64_t m, int64_t n, int64_t k)
+{
+    heed_tape *t = c->tape;
+    if (t->threads <= t->panel_threads || heed__gemm_panels(m, n, k) == 0)
+        return HEED_OK;
+    release_panels(t);
+    size_t bytes = HEED_PANEL_COUNT * sizeof *t->panels;
+    t->panels = heed__allocate(&t->allocator, (size_t)t->threads, bytes);
+    if (!t->panels)
+        return heed__op_fail(c, HEED_MEMORY,
+                             "out of memory for %zu bytes of panels for each of %d threads", bytes,
+                             t->threads);
+    t->panel_threads = t->threads;
+    return HEED_OK;
+}
+
 HEED_PRINTF(4, 0)
 static heed_status fail_as(heed_tape *t, const heed_op *op, heed_status status, const char *format,
                            va_list args)
@@ -376,6 +402,14 @@ int heed__threads(const heed_opcall *c)
 void *heed__scratch(const heed_opcall *c, int thread)
 {
     return c->tape->scratch + (size_t)thread * c->tape->scratch_bytes;
+}
+
+void heed__op_gemm(const heed_opcall *c, const heed__product *p, heed__after_block *after,
+                   void *context)
+{
+    heed__product q = *p;
+    q.panels = c->tape->panels;
+    heed__gemm(&q, c->tape->threads, after, context);
 }
 
 heed_rng heed__rng(const heed_opcall *c)

@@ -31,6 +31,8 @@ struct heed_tape {
     char *scratch;             /* scratch_threads parts of scratch_bytes */
     size_t scratch_bytes;
     int scratch_threads;
+    real *panels; /* for copies in matrix products: panel_threads parts of HEED_PANEL_COUNT */
+    int panel_threads;
     heed__free_block *free_blocks;
     heed_log_sink log;
     heed__profile_row *profile; /* NULL unless HEED_PROFILE is set */

@@ -16,36 +16,47 @@
 /* The pieces that begin at one place, one after the other. */
 struct edges {
     const heed__cutting *c;
-    size_t begin, end, last; /* last: no piece ends behind this */
-    bool single;             /* the piece is the first character alone, or a placeholder */
-    bool stopped;
+    size_t begin, end;
+    int32_t node; /* of the trie: where text[begin..end) leads */
+    bool stopped; /* no longer piece begins here */
 };
 
 static struct edges edges_from(const heed__cutting *c, size_t begin)
 {
-    size_t room = c->length - begin;
-    size_t last = begin + (room < c->v->longest ? room : c->v->longest);
-    return (struct edges){.c = c, .begin = begin, .end = begin, .last = last};
+    return (struct edges){.c = c, .begin = begin, .end = begin};
+}
+
+/* Goes on to e->end + step; false if no piece begins like that. */
+static bool follow(struct edges *e, size_t step)
+{
+    const heed__trie *trie = &e->c->v->trie;
+    for (size_t stop = e->end + step; e->end < stop; e->end++) {
+        e->node = heed__trie_next(trie, e->node, e->c->text[e->end]);
+        if (!e->node) {
+            e->end = stop;
+            return false;
+        }
+    }
+    return true;
 }
 
 /* The next piece's weight, to the power of strength, as a logarithm; false if there is no more.
- * The first character is always one, if need be as an unknown. */
+ * The first character is always one, if need be as an unknown; a placeholder stands alone. */
 static bool next_edge(struct edges *e, double *weight)
 {
-    const heed__cutting *c = e->c;
-    while (!e->stopped && e->end < c->length) {
-        bool frozen;
-        size_t step = heed__cut_step(c, e->end, &frozen);
-        e->single = e->end == e->begin;
-        if ((frozen && !e->single) || (!e->single && e->end + step > e->last))
+    const heed_vocab *v = e->c->v;
+    while (!e->stopped && e->end < e->c->length) {
+        bool frozen, first = e->end == e->begin;
+        size_t step = heed__cut_step(e->c, e->end, &frozen);
+        if (frozen && !first)
             return false;
-        e->end += step;
-        e->stopped = frozen; /* a placeholder stands alone */
-        int32_t id = heed__cut_find(c, e->begin, e->end);
-        if (id < 0 && !e->single)
+        bool known = follow(e, step);
+        e->stopped = frozen || !known;
+        int32_t id = known ? v->trie.piece[e->node] : -1;
+        if (id < 0 && !first)
             continue;
-        double score = id < 0 ? c->v->least_score - UNKNOWN_PENALTY : c->v->pieces.item[id].score;
-        *weight = c->strength * score;
+        double score = id < 0 ? v->least_score - UNKNOWN_PENALTY : v->pieces.item[id].score;
+        *weight = e->c->strength * score;
         return true;
     }
     return false;

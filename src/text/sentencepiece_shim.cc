@@ -143,7 +143,7 @@ heed_status explain(const heed_vocab_options *o, const Status &why, heed_error *
 heed__spm *heed__spm_open(const void *bytes, size_t size, heed_error *err) noexcept
 {
     heed__spm *s = nullptr;
-    heed_status status = guarded(err, "cannot open a vocabulary", [&]() {
+    heed_status status = guarded(err, "cannot load it", [&]() {
         sentencepiece::logging::SetMinLogLevel(SILENT);
         s = new heed__spm;
         Status loaded =

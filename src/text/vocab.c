@@ -72,7 +72,7 @@ heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_all
     heed_allocator a = heed__allocator_or_default(allocator);
     heed_vocab *v = heed__allocate_zeroed(&a, 1, sizeof *v);
     if (v) {
-        v->allocator = a;
+        v->allocator = v->trie.allocator = a;
         if (heed__pieces_init(&v->pieces, &a, err) ||
             read_pieces(v, path, joiner, bytes, size, err)) {
             heed_vocab_free(v);
@@ -92,6 +92,7 @@ void heed_vocab_free(heed_vocab *v)
     heed_allocator a = v->allocator;
     heed__spm_close(v->spm);
     heed__release(&a, v->joiner, v->joiner_length, 1);
+    heed__trie_deinit(&v->trie);
     heed__pieces_deinit(&v->pieces);
     heed__release(&a, v, 1, sizeof *v);
 }

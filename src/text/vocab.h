@@ -5,6 +5,7 @@
 
 #include "text/sentencepiece_shim.h"
 #include "text/vocab_pieces.h"
+#include "text/vocab_trie.h"
 
 #include <heed/text.h>
 
@@ -19,6 +20,7 @@ struct heed_vocab {
     size_t joiner_length;
     /* the others are SentencePiece's */
     heed__spm *spm;
+    heed__trie trie;   /* unigram */
     float least_score; /* of the ordinary pieces */
     uint32_t longest;  /* bytes of the longest piece */
     bool has_bytes;    /* <0x00> .. <0xFF> stand for what is in no piece */

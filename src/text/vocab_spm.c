@@ -230,8 +230,12 @@ heed_status heed__spm_read(heed_vocab *v, const char *path, const void *bytes, s
         v->has_bytes |= p->type == HEED__PIECE_BYTE;
     }
     heed_error why = {0};
-    v->spm = heed__spm_open(bytes, size, &why);
-    return v->spm ? HEED_OK : heed__fail(err, why.status, "cannot read '%s': %s", path, why.text);
+    if (v->kind == HEED_UNIGRAM)
+        heed__trie_init(&v->trie, &v->pieces, &why);
+    if (!why.status)
+        v->spm = heed__spm_open(bytes, size, &why);
+    return v->spm ? HEED_OK
+                  : heed__fail(err, why.status, "cannot read vocabulary '%s': %s", path, why.text);
 }
 
 /* ---- learning ---- */

@@ -17,12 +17,13 @@ struct filter {
     const heed_vocab_options *options;
     int64_t lines, broken, first_broken;
     /* only if max_lines is set: */
+    heed_allocator allocator;
     heed_arena *arena;
     struct line {
         char *text;
         size_t length, room;
     } * drawn;
-    int64_t held, given;
+    int64_t held, room, given;
     bool all_read;
 };
 
@@ -44,6 +45,28 @@ static heed_status next_usable(void *context, const char **text, size_t *length,
     }
 }
 
+static heed_status no_memory(heed_error *err)
+{
+    return heed__fail(err, HEED_MEMORY, "out of memory for the lines of a vocabulary");
+}
+
+/* Room for one more line. */
+static heed_status make_room(struct filter *f, heed_error *err)
+{
+    if (f->held < f->room)
+        return HEED_OK;
+    int64_t room = f->room ? 2 * f->room : 1024;
+    struct line *drawn = heed__allocate_zeroed(&f->allocator, (size_t)room, sizeof *drawn);
+    if (!drawn)
+        return no_memory(err);
+    if (f->held)
+        memcpy(drawn, f->drawn, (size_t)f->held * sizeof *drawn);
+    heed__release(&f->allocator, f->drawn, (size_t)f->room, sizeof *drawn);
+    f->drawn = drawn;
+    f->room = room;
+    return HEED_OK;
+}
+
 static heed_status keep(struct filter *f, struct line *place, const char *text, size_t length,
                         heed_error *err)
 {
@@ -51,7 +74,7 @@ static heed_status keep(struct filter *f, struct line *place, const char *text, 
         place->text = heed_arena_allocate(f->arena, length);
         place->room = length;
         if (!place->text)
-            return heed__fail(err, HEED_MEMORY, "out of memory for the lines of a vocabulary");
+            return no_memory(err);
     }
     memcpy(place->text, text, length);
     place->length = length;
@@ -71,6 +94,8 @@ static heed_status draw(struct filter *f, heed_error *err)
         int64_t place = i < most ? i : heed_rng_below(&rng, (uint64_t)i, i + 1);
         if (place >= most)
             continue;
+        if (i < most && make_room(f, err))
+            return HEED_MEMORY;
         f->held += i < most;
         if (keep(f, &f->drawn[place], text, length, err))
             return HEED_MEMORY;
@@ -146,25 +171,18 @@ heed_status heed_vocab_train(const heed_vocab_options *options, const heed_line_
     err = err ? err : &local;
     if (check(options, path, err))
         return HEED_ARGUMENT;
-    struct filter f = {.from = lines, .options = options};
-    heed_line_source usable = {next_usable, &f};
-    heed_allocator a = heed__allocator_or_default(NULL);
-    heed_status status = HEED_OK;
-    if (options->max_lines) {
-        usable.next = next_drawn;
-        f.arena = heed_arena_new(&a, err);
-        f.drawn = heed__allocate_zeroed(&a, (size_t)options->max_lines, sizeof *f.drawn);
-        if (!f.arena || !f.drawn)
-            status = heed__fail(err, HEED_MEMORY, "out of memory for %lld lines",
-                                (long long)options->max_lines);
-    }
+    struct filter f = {
+        .from = lines, .options = options, .allocator = heed__allocator_or_default(NULL)};
+    heed_line_source usable = {options->max_lines ? next_drawn : next_usable, &f};
+    f.arena = heed_arena_new(&f.allocator, err);
+    heed_status status = f.arena ? HEED_OK : HEED_MEMORY;
     if (!status)
         status = learn(options, &usable, path, log, err);
     if (f.broken)
         tell(log, HEED_LOG_WARNING,
              "%lld of %lld lines are not UTF-8 and were left out (the first is line %lld)",
              (long long)f.broken, (long long)f.lines, (long long)f.first_broken);
-    heed__release(&a, f.drawn, (size_t)options->max_lines, sizeof *f.drawn);
+    heed__release(&f.allocator, f.drawn, (size_t)f.room, sizeof *f.drawn);
     heed_arena_free(f.arena);
     return status;
 }

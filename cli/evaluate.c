@@ -1,0 +1,249 @@
+/* evaluate.c: `heed evaluate`: how good translations are, from a file or made on the spot. */
+#include "evaluate.h"
+#include "command.h"
+#include "lines.h"
+
+#include <heed/decode.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Lines translated at a time: enough to sort by length, few enough to show progress. */
+#define CHUNK 200
+/* So many lines that end in a full stop with a space before it are no accident. */
+#define SUSPICIOUS 100
+
+struct settings {
+    struct evaluation e;
+    const char *reference, *model, *source, *compare, *metrics;
+    bool tokenized;
+    heed_search_options search;
+    int64_t threads;
+};
+static const char *const tokenizers[] = {"13a", "intl", "none", "char", "zh", NULL};
+static const heed_option fields[] = {
+    HEED_OPTION_TEXT(struct settings, reference, "reference", NULL, "FILE",
+                     "the right translations, one a line"),
+    HEED_OPTION_TEXT(struct settings, metrics, "metric", "bleu,chrf,ter", "NAMES",
+                     "what to compute: bleu, chrf, chrf++, ter; commas between"),
+    HEED_OPTION_CHOICE(struct settings, e.tokenize, "tokenize", "13a", tokenizers,
+                       "how BLEU finds words, as in sacreBLEU"),
+    HEED_OPTION_BOOL(struct settings, e.lowercase, "lowercase", NULL,
+                     "ignore letter case in BLEU and chrF"),
+    HEED_OPTION_BOOL(struct settings, tokenized, "tokenized", NULL,
+                     "the text is tokenised: BLEU as multi-bleu.perl computes it"),
+    HEED_OPTION_BOOL(struct settings, e.compound_split, "compound-split", NULL,
+                     "BLEU counts a-b as three words, as the Transformer's paper did"),
+    HEED_OPTION_BOOL(struct settings, e.ter.normalized, "ter-normalized", NULL,
+                     "TER tokenises first, as Tercom can"),
+    HEED_OPTION_BOOL(struct settings, e.ter.no_punctuation, "ter-no-punct", NULL,
+                     "TER ignores punctuation"),
+    HEED_OPTION_BOOL(struct settings, e.ter.asian_support, "ter-asian-support", NULL,
+                     "TER takes Chinese and Japanese characters for words"),
+    HEED_OPTION_BOOL(struct settings, e.ter.case_sensitive, "ter-case-sensitive", NULL,
+                     "TER minds letter case"),
+    HEED_OPTION_BOOL(struct settings, e.sentence, "sentence", NULL,
+                     "print the scores of every line instead of the whole"),
+    HEED_OPTION_TEXT(struct settings, compare, "compare", NULL, "FILE",
+                     "another system's translations: is the difference more than chance?"),
+    HEED_OPTION_INT(struct settings, e.resamples, "resamples", "1000", 1, 1000000, "N",
+                    "test sets drawn for --compare"),
+    HEED_OPTION_INT(struct settings, e.seed, "seed", "1", 0, INT64_MAX, "N",
+                    "draws other test sets for --compare"),
+    HEED_OPTION_BOOL(struct settings, e.json, "json", NULL,
+                     "print one JSON object, or one a line with --sentence"),
+    HEED_OPTION_TEXT(struct settings, model, "model", NULL, "DIR",
+                     "translate --source with this model instead of reading translations"),
+    HEED_OPTION_TEXT(struct settings, source, "source", NULL, "FILE", "what --model translates"),
+    HEED_SEARCH_OPTIONS(struct settings, search),
+    HEED_OPTION_INT(struct settings, threads, "threads", NULL, 1, 64, "N",
+                    "threads that translate; all processors if not given"),
+};
+static const char *const examples[] = {
+    "heed evaluate --reference test.de hyp.de",
+    "heed evaluate --reference test.de --metric bleu,chrf++ --json hyp.de",
+    "heed evaluate --reference test.de --compare baseline.de hyp.de",
+    "heed evaluate --reference test.de --model m --source test.en --beam 4",
+    NULL,
+};
+const heed_option_set evaluate_options = {
+    .command = "heed evaluate",
+    .summary = "Score translations with BLEU, chrF and TER",
+    .arguments = "[FILE]",
+    .most = 1,
+    .fields = fields,
+    .count = sizeof fields / sizeof *fields,
+    .examples = examples,
+};
+
+/* ---- lines ---- */
+
+/* All lines of a file that must have as many as another, unless that is NULL.  They live as long as
+ * the reader. */
+static bool read_all(line_reader *r, const char *path, const line_reader *other, int64_t *count)
+{
+    int64_t n = lines_open(r, path) ? lines_take(r, INT64_MAX, true) : -1;
+    if (n < 0)
+        return false;
+    if (other && n != *count) {
+        complain("%s has %lld lines, expected %lld as in %s", r->name, (long long)n,
+                 (long long)*count, other->name);
+        return false;
+    }
+    if (n == 0) {
+        complain("%s is empty, expected lines of text", r->name);
+        return false;
+    }
+    *count = n;
+    return true;
+}
+
+static double seconds_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
+}
+
+/* One line on a terminal; otherwise a plain one at the end, and one every ten seconds before. */
+struct progress {
+    struct timespec start;
+    double shown; /* seconds after the start */
+};
+static void show_progress(struct progress *p, int64_t done, int64_t count)
+{
+    bool terminal = isatty(STDERR_FILENO);
+    double seconds = seconds_since(&p->start);
+    if (!terminal && done < count && seconds < p->shown + 10)
+        return;
+    p->shown = seconds;
+    fprintf(stderr, "%stranslated %lld of %lld lines, %.1f s%s%s", terminal ? "\r" : "",
+            (long long)done, (long long)count, seconds, terminal ? "\033[K" : "",
+            terminal && done < count ? "" : "\n");
+}
+
+static const char *copy_text(heed_arena *arena, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = heed_arena_allocate(arena, size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+/* The search's memory goes with every chunk; the translations stay in the invocation's arena. */
+static heed_status translate_chunks(const struct settings *s, heed_translator *tr,
+                                    const char *const *source, int64_t count, heed_arena *keep,
+                                    heed_arena *arena, const char **out, heed_error *err)
+{
+    heed_translation translation[CHUNK];
+    struct progress progress = {0};
+    clock_gettime(CLOCK_MONOTONIC, &progress.start);
+    for (int64_t begin = 0; begin < count; begin += CHUNK) {
+        int64_t n = begin + CHUNK < count ? CHUNK : count - begin;
+        heed_arena_reset(arena);
+        heed_status status =
+            heed_translate(tr, &s->search, source + begin, n, arena, translation, err);
+        if (status)
+            return status;
+        for (int64_t i = 0; i < n; i++)
+            if (!(out[begin + i] = copy_text(keep, translation[i].text)))
+                return HEED_MEMORY;
+        show_progress(&progress, begin + n, count);
+    }
+    return HEED_OK;
+}
+
+/* The translations of the source's lines; NULL after saying what went wrong. */
+static const char *const *translate_all(const struct settings *s, const char *const *source,
+                                        int64_t count, heed_arena *keep)
+{
+    heed_error err = {0};
+    const char **out = heed_arena_allocate(keep, (size_t)count * sizeof *out);
+    heed_translator *tr = out ? heed_translator_open(s->model, (int)s->threads, NULL, &err) : NULL;
+    heed_arena *arena = tr ? heed_arena_new(NULL, &err) : NULL;
+    bool good = arena && !translate_chunks(s, tr, source, count, keep, arena, out, &err);
+    if (!good)
+        complain("%s", err.status ? err.text : "out of memory for the translations");
+    heed_arena_free(arena);
+    heed_translator_free(tr);
+    return good ? out : NULL;
+}
+
+/* ---- the command ---- */
+
+static void warn_if_tokenized(const struct settings *s, const char *const *lines, int64_t count)
+{
+    int64_t spaced = 0;
+    for (int64_t i = 0; i < count; i++) {
+        size_t n = strlen(lines[i]);
+        spaced += n > 1 && strcmp(lines[i] + n - 2, " .") == 0;
+    }
+    if (spaced >= SUSPICIOUS && !s->tokenized && s->e.tokenize != HEED_TOKENIZE_NONE)
+        complain("%lld lines end in ' .': if the text is tokenised, --tokenized is meant for it",
+                 (long long)spaced);
+}
+
+static bool run_all(const struct settings *s, const char *hypothesis, heed_arena *arena)
+{
+    line_reader reference = {0}, input = {0}, other = {0};
+    int64_t count = 0;
+    bool good = read_all(&reference, s->reference, NULL, &count) &&
+                read_all(&input, s->model ? s->source : hypothesis, &reference, &count) &&
+                (!s->compare || read_all(&other, s->compare, &reference, &count));
+    const char *const *lines = good ? input.line : NULL;
+    if (good && s->model)
+        lines = translate_all(s, input.line, count, arena);
+    if (lines)
+        warn_if_tokenized(s, lines, count);
+    good = lines && evaluate(&s->e, lines, s->compare ? other.line : NULL, reference.line, count);
+    lines_close(&other);
+    lines_close(&input);
+    lines_close(&reference);
+    return good;
+}
+
+/* Fills in what the options mean together; false after saying what is wrong with them. */
+static bool usage_is_right(struct settings *s, const heed_option_list *words)
+{
+    const char *hypothesis = words->count ? words->items[0] : "-";
+    if (!s->reference)
+        complain("option '--reference' is missing, expected a file");
+    else if (!s->model != !s->source)
+        complain("option '--%s' is missing, expected with '--%s'", s->model ? "source" : "model",
+                 s->model ? "model" : "source");
+    else if (s->model && words->count)
+        complain("unexpected argument '%s': the translations come from '--model'", hypothesis);
+    else if (s->search.n_best != 1)
+        complain("option '--n-best' is %lld, expected 1: only the best translation is scored",
+                 (long long)s->search.n_best);
+    else if ((strcmp(s->reference, "-") == 0) +
+                 (strcmp(s->model ? s->source : hypothesis, "-") == 0) +
+                 (s->compare && strcmp(s->compare, "-") == 0) >
+             1)
+        complain("two files are standard input, expected one at most");
+    else if (s->e.sentence && s->compare)
+        complain("options '--sentence' and '--compare' exclude each other");
+    else if (s->tokenized && s->e.tokenize != HEED_TOKENIZE_13A)
+        complain("options '--tokenized' and '--tokenize' exclude each other");
+    else if (evaluation_choose(&s->e, s->metrics)) {
+        if (s->tokenized)
+            s->e.tokenize = HEED_TOKENIZE_MULTI_BLEU;
+        return true;
+    }
+    fprintf(stderr, "try '%s --help'\n", evaluate_options.command);
+    return false;
+}
+
+int evaluate_run(int argc, const char *const *argv)
+{
+    invocation in;
+    struct settings s = {0}; /* not all of it is an option */
+    int code = EXIT_USAGE;
+    if (!invocation_begin(&in, &evaluate_options, argc, argv, &s))
+        code = in.exit_code;
+    else if (usage_is_right(&s, &in.words))
+        code = run_all(&s, in.words.count ? in.words.items[0] : "-", in.arena) ? EXIT_DONE
+                                                                               : EXIT_FAILED;
+    invocation_end(&in);
+    return code;
+}

@@ -1,0 +1,35 @@
+/* evaluate.h: scoring lines against references and printing the scores. */
+#ifndef HEED_CLI_EVALUATE_H
+#define HEED_CLI_EVALUATE_H
+
+#include <heed/metric.h>
+
+#define METRIC_LIST(X)                                                                             \
+    X(BLEU, "bleu")                                                                                \
+    X(CHRF, "chrf")                                                                                \
+    X(CHRF_PLUS, "chrf++")                                                                         \
+    X(TER, "ter")
+enum metric {
+#define METRIC_ENUM(name, text) METRIC_##name,
+    METRIC_LIST(METRIC_ENUM)
+#undef METRIC_ENUM
+        METRICS
+};
+
+struct evaluation {
+    enum metric metric[METRICS]; /* the first `count`, in the order they were asked for */
+    int count;
+    int tokenize; /* heed_tokenize */
+    bool lowercase, compound_split, sentence, json;
+    heed_ter_options ter;
+    int64_t resamples, seed;
+};
+
+/* The metrics named in a list with commas; false after saying which is unknown or twice there. */
+bool evaluation_choose(struct evaluation *e, const char *names);
+/* Computes and prints; other, another system's lines, may be NULL.  False after saying what went
+ * wrong. */
+bool evaluate(const struct evaluation *e, const char *const *hypothesis, const char *const *other,
+              const char *const *reference, int64_t count);
+
+#endif

@@ -1,0 +1,224 @@
+#!/bin/sh
+# cli_translate.sh: `heed translate` and `heed score` from outside, on a model that `heed train`
+# makes in seconds: small letters become capitals.
+# Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
+set -u
+heed=${1:-build/heed}
+case $heed in /*) ;; *) heed=$PWD/$heed ;; esac
+[ -x "$heed" ] || { echo "there is no program '$heed'" >&2; exit 1; }
+room=$(mktemp -d) || exit 1
+trap 'rm -rf "$room"' EXIT
+cd "$room" || exit 1
+passed=0 failed=0
+
+# run ARGUMENT...: leaves out, err and the exit code in rc; stdin is the file `in`.
+run() {
+    what="heed $*"
+    "$heed" "$@" >out 2>err <in
+    rc=$?
+}
+
+verdict() {
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED %s: %s\n' "$what" "$2"
+        sed 's/^/    out: /' out | head -n 20
+        sed 's/^/    err: /' err | head -n 20
+    fi
+}
+
+exits() { [ "$rc" = "$1" ]; verdict $? "exit $rc, expected $1"; }
+says() { grep -q -- "$1" out; verdict $? "stdout lacks '$1'"; }
+complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
+mentions() { grep -qF -- "$1" err; verdict $? "stderr lacks '$1'"; }
+quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
+quiet_err() { [ ! -s err ]; verdict $? "stderr is not empty"; }
+# prints LINE...: stdout is these lines.
+prints() { printf '%s\n' "$@" | cmp -s - out; verdict $? "stdout is not '$*'"; }
+
+capitals() { tr 'a-l' 'A-L'; }
+
+awk 'BEGIN {
+    srand(7)
+    for (i = 0; i < 3000; i++) {
+        n = 1 + int(rand() * 15); s = ""; t = ""
+        for (k = 0; k < n; k++) {
+            w = int(rand() * 12)
+            s = s (k ? " " : "") sprintf("%c", 97 + w); t = t (k ? " " : "") sprintf("%c", 65 + w)
+        }
+        print s "\t" t
+    }
+}' >pairs.tsv
+: >in
+run train --model m --tsv pairs.tsv --tokens whitespace --encoder-layers 1 --decoder-layers 1 \
+    --d 32 --ff 64 --heads 2 --dropout 0 --longest 16 --batch-tokens 400 --max-updates 800 \
+    --schedule linear --rate 0.01 --warmup 50 --threads 1
+[ "$rc" = 0 ] || { cat err; echo "0 passed, 1 failed"; exit 1; }
+
+# Catches a command without help, help on stderr, or help wider than a terminal.
+for command in translate score; do
+    run $command --help
+    exits 0; says "^usage: heed $command \[options\]"; says '^  --model DIR '; quiet_err
+    [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
+done
+
+# Catches mistakes in the command line that pass, exit other than 2, or dirty stdout.
+run translate
+exits 2; complains "heed: option '--model' is missing, expected the directory of a model"
+complains "try 'heed translate --help'"; quiet_out
+run translate --model m --threads 0
+exits 2; complains "heed: option '--threads' is '0', expected a whole number from 1 to 64"
+run translate --model m --beam 0
+exits 2; complains "heed: option '--beam' is '0', expected a whole number from 1 to 1000"
+run translate --model m --n-best 5
+exits 2; complains "heed: option '--n-best' is 5, expected at most 4 as '--beam' says"; quiet_out
+run score --model m --source in
+exits 2; complains "heed: option '--target' is missing, expected a file"
+run score --model m --source - --target -
+exits 2; quiet_out
+
+# Catches lines that are lost, added, moved or merged: empty ones, a last one without line end,
+# those of Windows.
+printf 'a b c\n\nl k\n   \nd' >in
+run translate --model m
+exits 0; prints 'A B C' '' 'L K' '' D; quiet_err
+printf 'a b\r\nc\r\n' >in
+run translate --model m --beam 1
+exits 0; prints 'A B' C; quiet_err
+: >in
+run translate --model m
+exits 0; quiet_out; quiet_err
+printf '\n' >in
+run translate --model m
+exits 0; prints ''
+
+# Catches an order that is lost over chunks and files, and an answer that the number of threads
+# changes.
+awk -F '\t' 'NR <= 1500 {print $1}' pairs.tsv >first
+awk -F '\t' 'NR > 1500 && NR <= 1510 {print $1}' pairs.tsv >second
+echo 'l l l' >in
+cat first in second | capitals >expected
+run translate --model m --beam 1 --threads 1 first - second
+exits 0; quiet_err
+[ "$(wc -l <out)" = 1511 ]; verdict $? 'expected 1511 lines'
+wrong=$(paste -d '|' out expected | awk -F '|' '$1 != $2' | wc -l)
+[ "$wrong" -le 75 ]; verdict $? "$wrong lines are wrong, more than a trained model has"
+[ "$(sed -n 1501p out)" = 'L L L' ]; verdict $? 'standard input is not in its place'
+head -n 60 first >in
+run translate --model m --threads 1
+mv out once
+run translate --model m --threads 2 in
+cmp -s once out; verdict $? 'two threads answer differently'
+
+# Catches a line that is longer than the model takes and comes out shorter.
+awk 'BEGIN {for (i = 0; i < 500; i++) printf "%s%c", i ? " " : "", 97 + i % 12}' >in
+run translate --model m
+exits 0; [ "$(wc -l <out)" = 1 ]; verdict $? 'expected one line'
+[ "$(wc -w <out)" = 500 ]; verdict $? "$(wc -w <out) words, expected 500"
+
+# Catches output that other programs cannot read.
+printf 'a b\n\nc\n' >in
+run translate --model m --scores
+exits 0; says '^-0\.[0-9]*	A B$'; says '^0\.0000	$'; [ "$(wc -l <out)" = 3 ]
+verdict $? 'expected three lines'
+run translate --model m --n-best 3
+exits 0; says '^0 ||| A B ||| -0\.[0-9]*$'; says '^1 |||  ||| 0\.0000$'; says '^2 ||| C ||| -'
+[ "$(grep -c '^0 ' out)" = 3 ]; verdict $? 'expected three translations of the first line'
+run translate --model m --json
+exits 0; says '^{"line":1,"text":"A B","score":-0\.[0-9]*,"tokens":\["A","B","</s>"\]}$'
+says '^{"line":2,"text":"","score":0,"tokens":\[\]}$'
+
+# Catches a line that is dropped because it is no text, and silence about it.
+printf 'a b\nc \377 d\n\000\nl\n' >in
+run translate --model m
+exits 0; [ "$(wc -l <out)" = 4 ]; verdict $? 'expected four lines'
+[ "$(sed -n 1p out)$(sed -n 4p out)" = 'A BL' ]; verdict $? 'its neighbours changed'
+complains 'heed: lines that are not UTF-8: 2, the first is line 2; U+FFFD takes the place of each wrong byte'
+head -c 3000 "$heed" >in
+echo >>in
+run translate --model m --beam 1
+exits 0; [ "$(wc -l <out)" = "$(wc -l <in)" ]
+verdict $? "$(wc -l <out) lines for $(wc -l <in) of a binary file"
+head -c 17000000 /dev/zero >in
+run translate --model m
+exits 1; complains "heed: cannot read standard input: a line is longer than 16 MB; is it a text?"
+
+# Catches a program that answers a typed line only when the next ones are there.
+what='heed translate, line by line'
+mkfifo ask answer
+"$heed" translate --model m <ask >answer 2>err &
+exec 3>ask 4<answer
+for line in 'a b' 'c d e'; do
+    echo "$line" >&3
+    got=$(timeout 20 sh -c 'read -r x; echo "$x"' <&4)
+    [ "$got" = "$(echo "$line" | capitals)" ]; verdict $? "'$line' is answered with '$got'"
+done
+exec 3>&- 4<&-
+wait $!; rc=$?
+exits 0
+
+# Catches files that are not there and that stop the work halfway, and directories that are none.
+echo a >in
+run translate --model m in missing
+exits 1; complains "heed: cannot read 'missing': No such file or directory"; quiet_out
+run translate --model m .
+exits 1; complains "heed: cannot read '.': Is a directory"
+run translate --model nowhere
+exits 1; complains "heed: cannot open the model 'nowhere': No such file or directory"; quiet_out
+run translate --model in
+exits 1; mentions "cannot open the model 'in': expected a directory with config.json"
+
+# Catches weights that are cut off or another model's, and vocabularies of another model.
+broken() { rm -rf b; mkdir b; cp m/config.json m/model.safetensors m/shared.vocab b; }
+broken; head -c 2000 m/model.safetensors >b/model.safetensors
+run translate --model b
+exits 1; mentions "b/model.safetensors"; quiet_out
+broken; sed 's/"ff": 64/"ff": 32/' m/config.json >b/config.json
+run translate --model b
+exits 1; mentions "cannot load 'b/model.safetensors': tensor '"
+broken; echo z >>b/shared.vocab
+run translate --model b
+exits 1; mentions "'b': the source vocabulary has "; mentions "it belongs to another model"
+broken; rm b/shared.vocab
+run translate --model b
+exits 1; mentions "no vocabulary in 'b'"
+broken; sed 's/"transformer"/"lstm"/' m/config.json >b/config.json
+run score --model b --source in --target in
+exits 1; mentions "'b/config.json': option 'arch' is lstm"
+
+# Catches scores that are not those of the search, and lines without one.
+printf 'a b\nc d e f\n\n' >in
+run translate --model m --length-penalty 0 --scores
+cut -f 1 out | head -n 2 >once
+printf 'A B\nC D E F\nA\n' >target
+run score --model m --source in --target target
+exits 0; quiet_err; [ "$(wc -l <out)" = 3 ]; verdict $? 'expected three lines'
+paste once out | awk 'NF == 2 {d = $1 - $2; if (d > 0.001 || d < -0.001) exit 1}'
+verdict $? "the search says $(tr '\n' ' ' <once)"
+run score --model m --source in --target target --per-token
+exits 0; says '^-[0-9.]*	A:-[0-9.]* B:-[0-9.]* </s>:-[0-9.]*$'
+run score --model m --source in --target target --normalize --threads 1
+exits 0; says '^-0\.[0-9]*$'
+printf 'a\n' >short
+run score --model m --source in --target short
+exits 1; quiet_out; complains "heed: 'short' has 1 lines, expected 3 as in 'in'"
+run score --model m --source in --target missing
+exits 1; complains "heed: cannot read 'missing': No such file or directory"
+
+# Catches results that are lost in silence: a full disk, a reader that went away.
+cat first first >in
+what='heed translate >/dev/full'
+: >out
+"$heed" translate --model m --beam 1 <in >/dev/full 2>err
+rc=$?
+exits 1; complains 'heed: cannot write to standard output: No space left on device'
+what='heed translate, into a closed pipe'
+{ "$heed" translate --model m --beam 1 in 2>err; echo $? >code; } | head -n 1 >out
+rc=$(cat code)
+exits 1; complains 'heed: cannot write to standard output: Broken pipe'
+[ "$(wc -l <err)" = 1 ]; verdict $? 'expected one message'
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
