@@ -1,5 +1,5 @@
-/* test_trainer.c: the training loop through the library: what it learns, when it stops, what it does
- * with numbers that are none, and what it leaves behind. */
+/* test_trainer.c: the training loop through the library: what it learns, when it stops, what it
+ * does with numbers that are none, and what it leaves behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,7 +128,7 @@ static void test_learns_and_translates(void **state)
     heed_arena_free(arena);
 }
 
-/* Catches state that a save forgets: position, moments, average, dropout's step, sums of the log. */
+/* Catches state that a save forgets: position, moments, average, dropout's step, the log's sums. */
 static void test_resume_is_identical(void **state)
 {
     (void)state;

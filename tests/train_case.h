@@ -1,5 +1,5 @@
-/* train_case.h: a training small enough to run hundreds of times: sequences of words to be reversed,
- * in a folder of the test's own.  Include cmocka.h first. */
+/* train_case.h: a training small enough to run hundreds of times: sequences of words to be
+ * reversed, in a folder of the test's own.  Include cmocka.h first. */
 #ifndef HEED_TESTS_TRAIN_CASE_H
 #define HEED_TESTS_TRAIN_CASE_H
 
