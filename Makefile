@@ -253,10 +253,10 @@ $(OUT)/%.o: %.cc $(OUT)/flags
 .SECONDARY:
 
 # ---- for people ----
-demo: ## train something small and watch it learn
+demo: ## train a small translator, translate with it, score it, look inside
 	@tools/deps build
 	@$(MAKE) $(JOBS) build
-	@$(DEFAULT)/examples/spirals
+	@tools/demo build/heed build/examples/number_words build/demo
 
 # In one flavour, the test programs except those named.
 some_tests = $(patsubst tests/%.c,build/$(1)/tests/%,\

@@ -3,7 +3,6 @@
 #include "command.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

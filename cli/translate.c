@@ -158,6 +158,8 @@ static bool run_all(struct run *r, const heed_option_list *files)
         return false;
     }
     clock_gettime(CLOCK_MONOTONIC, &r->start);
+    if (files->count == 0 && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+        fputs("type lines to translate; Ctrl-D ends\n", stderr);
     if (files->count == 0)
         return translate_file(r, "-");
     for (int i = 0; good && i < files->count; i++)

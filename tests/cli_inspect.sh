@@ -37,10 +37,10 @@ holds() { grep -q -- "$2" "$1"; verdict $? "'$1' lacks '$2'"; }
 
 i=0
 while [ $i -lt 40 ]; do
-    echo "the dog sees a green@@ ish apple $((i % 7))"
+    echo "the dog sees a green@@ ish apple@@ , $((i % 7))"
     i=$((i + 1))
 done >a.en
-sed 's/the dog/狗/; s/sees/看见/; s/a green@@ ish apple/一个 绿@@ 苹果/' a.en >a.zh
+sed 's/the dog/狗/; s/sees/看见/; s/a green@@ ish apple@@ ,/一个 绿@@ 苹果/' a.en >a.zh
 run train --model m --source a.en --target a.zh --valid-source a.en --valid-target a.zh \
     --tokens whitespace --bpe-joiner '@@ ' --encoder-layers 2 --decoder-layers 1 --d 16 --ff 32 \
     --heads 2 --max-updates 20 --seed 1 --threads 1
@@ -62,11 +62,11 @@ run inspect --model m --json
 exits 0; says '"encoder_layers": 2'; says '"updates": 20'
 
 # Catches a picture that lacks words, or pieces that were not joined.
-run inspect --model m --attention 'the dog sees a green@@ ish apple 3' --target '狗 看见 苹果' --width 60
+run inspect --model m --attention 'the dog sees a green@@ ish apple@@ , 3' --target '狗 看见 苹果' --width 60
 exits 0; quiet_err
-says '^the dog sees a green@@ ish apple 3$'; says '^Cross-attention, '
-says '^ *看见  '; says '5 greenish  6 apple'
-run inspect --model m --attention 'the dog sees a green@@ ish apple 3' --target '狗 看见 苹果' --pieces
+says '^the dog sees a green@@ ish apple@@ , 3$'; says '^Cross-attention, '
+says '^ *看见  '; says '5 greenish  6 apple  7 ,'
+run inspect --model m --attention 'the dog sees a green@@ ish apple@@ , 3' --target '狗 看见 苹果' --pieces
 exits 0; says '5 green@@  6 ish'
 run inspect --model m --attention 'the dog' --colour always
 exits 0; says "$(printf '\033')\[38;5;"

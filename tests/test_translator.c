@@ -207,8 +207,8 @@ static void test_score_edges(void **state)
                                   "model takes");
 }
 
-/* Catches words lost where a line is longer than the model takes, and parts joined in a wrong way or
- * order. */
+/* Catches words lost where a line is longer than the model takes, and parts joined in a wrong way
+ * or order. */
 static void test_long_lines(void **state)
 {
     (void)state;
