@@ -27,7 +27,7 @@ static const heed_option fields[] = {
 };
 static const char *const examples[] = {
     "heed train --model m --preset tiny --source train.en --target train.de",
-    "heed train --model m --preset small --tsv pairs.tsv.gz --valid-tsv dev.tsv --max-minutes 30",
+    "heed train --model m --tsv pairs.tsv.gz --valid-tsv dev.tsv --max-minutes 30",
     "heed train --model m --tsv pairs.tsv --preset tiny --dry-run",
     "heed train --resume m --max-updates 20000",
     NULL,
