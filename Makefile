@@ -65,7 +65,10 @@ HEED_CFLAGS := -g $(OPTIMISE) $(WARN) -fPIC -fno-semantic-interposition \
 # What the language decides.  clang has the C++ half of its undefined-behaviour runtime only when
 # it links as C++.
 C_FLAGS := -std=c11 -Wstrict-prototypes -Wmissing-prototypes
-CXX_FLAGS := -std=c++17 $(if $(findstring undefined,$(SAN)),-fno-sanitize=vptr)
+CXX_FLAGS := -std=c++17
+ifneq ($(findstring undefined,$(SAN)),)
+CXX_FLAGS += $(if $(findstring clang,$(CC)),-fno-sanitize=vptr$(comma)function)
+endif
 OPENMP := -fopenmp
 ifeq ($(REAL),double)
 HEED_CPPFLAGS += -DHEED_DOUBLE
@@ -102,7 +105,7 @@ Q := $(if $(V),,@)
 say = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '  %-4s %s\n' '$(1)' '$@')
 
 COMPILE = $(CC) $(HEED_CPPFLAGS) $(CPPFLAGS) $(C_FLAGS) $(HEED_CFLAGS) $(CFLAGS) -MMD -MP
-COMPILE_CXX = $(CXX) $(HEED_CPPFLAGS) $(CPPFLAGS) $(CXX_FLAGS) $(HEED_CFLAGS) $(CXXFLAGS) -MMD -MP
+COMPILE_CXX = $(CXX) $(HEED_CPPFLAGS) $(CPPFLAGS) $(HEED_CFLAGS) $(CXX_FLAGS) $(CXXFLAGS) -MMD -MP
 LINK = $(CC) $(HEED_LDFLAGS) $(LDFLAGS)
 
 # ---- instruction sets: kernels are compiled once for each.  To add a set:

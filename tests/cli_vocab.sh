@@ -48,7 +48,8 @@ printf 'the man\n\nder Hund läuft\n' >three
 # Catches a vocabulary that cannot be learned, used and undone from the command line, in any type.
 for type in unigram bpe whitespace; do
     run /dev/null train --output v.$type --type $type --size 55 text
-    exits 0; quiet_out; quiet_err
+    exits 0; quiet_out; complains 'read 400 lines, learning'
+    [ "$(wc -l <err)" = 1 ]; verdict $? 'more on stderr than that'
     run three encode --vocab v.$type
     exits 0; quiet_err
     cp out pieces

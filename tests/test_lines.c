@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/lines.h"
 
+#include <heed/text.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -179,13 +180,52 @@ static void memory_runs_out(void **state)
     }
 }
 
+/* Catches lines lost between two files, or counted on from one to the next. */
+static void of_several_files(void **state)
+{
+    (void)state;
+    char path[4][128];
+    const char *paths[4];
+    static const char *const names[] = {"a", "b.gz", "c", "missing"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path[i], sizeof *path, "%s", in_folder(names[i]));
+        paths[i] = path[i];
+    }
+    write_plain(paths[0], "1\n2", 3);
+    write_gz(paths[1], "", 0);
+    write_plain(paths[2], "3\n", 2);
+    struct failing c = {0};
+    heed_allocator a = failing_allocator(&c);
+    heed_error err = {0};
+    heed_lines *l = heed_lines_open(paths, 4, &a, &err);
+    static const char *const lines[] = {"1", "2", "3"};
+    static const int file[] = {0, 0, 2}, number[] = {1, 2, 1};
+    const char *line, *where;
+    size_t length;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(heed_lines_next(l, &line, &length, &err), HEED_OK);
+        assert_string_equal(line, lines[i]);
+        assert_int_equal(length, 1);
+        assert_int_equal(heed_lines_where(l, &where), number[i]);
+        assert_string_equal(where, paths[file[i]]);
+    }
+    assert_int_equal(heed_lines_next(l, &line, &length, &err), HEED_IO);
+    assert_non_null(strstr(err.text, "missing': No such file or directory"));
+    heed_lines_free(l);
+    l = heed_lines_open(paths, 0, &a, &err);
+    assert_int_equal(heed_lines_next(l, &line, &length, NULL), HEED_OK);
+    assert_null(line);
+    heed_lines_free(l);
+    assert_int_equal(c.held, 0);
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(plain_and_gzip), IN_FOLDER(of_any_length),   IN_FOLDER(refused),
-        IN_FOLDER(broken_gzip),    IN_FOLDER(memory_runs_out),
+        IN_FOLDER(plain_and_gzip), IN_FOLDER(of_any_length),    IN_FOLDER(refused),
+        IN_FOLDER(broken_gzip),    IN_FOLDER(of_several_files), IN_FOLDER(memory_runs_out),
     };
     return cmocka_run_group_tests_name("lines", tests, NULL, NULL);
 }

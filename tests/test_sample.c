@@ -151,8 +151,8 @@ static void unigram_frequencies(void **state)
 }
 
 /* Catches merge dropout whose probability is not the one asked for.  "bc" has one merge; of "babc"
- * the first, "ab" (-0.5), opens the second, "abc" (-2); if it is left out, "ba" (-3.5) has its turn,
- * then "bc" (-4), which opens "abc" from the other side if "ba" was left out too. */
+ * the first, "ab" (-0.5), opens the second, "abc" (-2); if it is left out, "ba" (-3.5) has its
+ * turn, then "bc" (-4), which opens "abc" from the other side if "ba" was left out too. */
 static void bpe_frequencies(void **state)
 {
     (void)state;
