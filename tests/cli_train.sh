@@ -65,10 +65,10 @@ for task in copy reverse; do
     # shellcheck disable=SC2086
     run train --model m $small --encoder-layers $layers --decoder-layers $layers --d 64 --ff 128 \
         --heads 4 --source train.s --target train.t --batch-tokens 1024 --schedule linear \
-        --rate 0.003 --warmup 50 --max-updates 800 --dropout 0 --label-smoothing 0 \
-        --valid-every 400 --valid-lines 50 --valid-beam 1 --average 1 --seed 1
+        --rate 0.003 --warmup 50 --max-updates 400 --dropout 0 --label-smoothing 0 \
+        --valid-every 200 --valid-lines 50 --valid-beam 1 --average 1 --seed 1
     exits 0
-    says '^done: --max-updates reached after 800 updates'
+    says '^done: --max-updates reached after 400 updates'
     mentions 'pairs are held out for validation'
     n=$(exact test)
     what="$task task"
@@ -95,8 +95,8 @@ cut -f 1 two-hundred.tsv >two-hundred.s
 cut -f 2 two-hundred.tsv >two-hundred.t
 run train --model m --encoder-layers 2 --decoder-layers 2 --d 64 --ff 128 --heads 4 --threads 1 \
     --tsv two-hundred.tsv --valid-tsv two-hundred.tsv --vocab-size 150 --batch-tokens 1024 \
-    --schedule linear --rate 0.003 --warmup 30 --max-updates 400 --dropout 0 --label-smoothing 0 \
-    --valid-every 200 --valid-beam 1
+    --schedule linear --rate 0.003 --warmup 30 --max-updates 300 --dropout 0 --label-smoothing 0 \
+    --valid-every 150 --valid-beam 1
 exits 0
 n=$(exact two-hundred)
 what='200 pairs by heart'
@@ -111,11 +111,11 @@ done
 grep -q '^<svg' m/training/curves.svg; verdict $? 'curves.svg is not an SVG'
 
 # Catches a finished run that cannot go on, and an option that changes without a word.
-run train --resume m --max-updates 402 --schedule linear
+run train --resume m --max-updates 302 --schedule linear
 exits 2
 mentions "--max-updates cannot change on resume: the learning rate of 'm' depends on it"
 run train --resume m
-exits 0; says '^done: --max-updates reached after 400 updates'
+exits 0; says '^done: --max-updates reached after 300 updates'
 run train --resume m --d 128
 exits 2; complains "heed: --d cannot change on resume; leave it out, or train 'm' anew"
 run train --resume m --preset tiny

@@ -239,8 +239,8 @@ static void forward(heed_opcall *c)
         *a->nll = nll;
 }
 
-/* With g = dloss: what forward made for g = 1, times g.  W has its share of g = 1 already, the first
- * time. */
+/* With g = dloss: what forward made for g = 1, times g.  W has its share of g = 1 already, the
+ * first time. */
 static void backward(heed_opcall *c)
 {
     const struct attributes *a = c->attributes;

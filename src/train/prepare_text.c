@@ -1,5 +1,5 @@
-/* prepare_text.c: the text of a run: sentence pairs to train and to validate with, and vocabularies,
- * learned from the pairs where none is given. */
+/* prepare_text.c: the text of a run: sentence pairs to train and to validate with, and
+ * vocabularies, learned from the pairs where none is given. */
 #include "text/vocab.h"
 #include "train/trainer.h"
 

@@ -1,6 +1,6 @@
-/* prune.c: which saves stay.  Of the saves of the schedule the last --keep; of those that the average
- * at the end will want, the weights; one made by the clock or a signal until the next of the
- * schedule. */
+/* prune.c: which saves stay.  Of the saves of the schedule the last --keep; of those that the
+ * average at the end will want, the weights; one made by the clock or a signal until the next of
+ * the schedule. */
 #include "train/trainer.h"
 
 #include <errno.h>
