@@ -140,9 +140,10 @@ endif
 
 # Tests that are not repeated in a flavour, and why.
 # double: the learning tests and what compares bits or error bounds of float only cost time there.
-# sanitized, valgrind: the learning tests are the slow ones; what they run, others run too.
-NOT_DOUBLE := test_learning test_threads
-NOT_SAN := test_learning
+# sanitized, valgrind: the learning tests are the slow ones; what they run, others run too.  The same
+# goes for the two hundred kills.
+NOT_DOUBLE := test_learning test_threads test_crash
+NOT_SAN := test_learning test_crash
 
 .PHONY: all build tests fuzzers demo test check-long lint format deps bench install uninstall clean \
         help FORCE

@@ -5,8 +5,8 @@
  *     number_words test 100
  *
  * Units and tens change places ("twenty-one", "einundzwanzig"), which is what the picture of
- * cross-attention shows.  Numbers are below a million; one in ten above a hundred, by a hash, belongs
- * to the test and is never drawn for training. */
+ * cross-attention shows.  Numbers are below a million; one in ten above a hundred, by a hash,
+ * belongs to the test and is never drawn for training. */
 #include <heed/base.h>
 
 #include <inttypes.h>

@@ -284,10 +284,11 @@ bool K(gemm_packed_pays)(void)
     return VBYTES >= 32;
 }
 
-/* Where sum `cut` of `cuts` begins: at whole registers. */
-static int64_t edge(int64_t k, int64_t cuts, int64_t cut)
+/* How long the sums are that k is cut into: alike, whole registers, never above DEPTH. */
+static int64_t depth_of(int64_t k)
 {
-    return cut == cuts ? k : k * cut / cuts / 8 * 8;
+    int64_t cuts = (k + DEPTH - 1) / DEPTH;
+    return ((k + cuts - 1) / cuts + 7) / 8 * 8;
 }
 
 void K(gemm_packed)(const heed__product *p)
@@ -295,13 +296,13 @@ void K(gemm_packed)(const heed__product *p)
     const grid a = {p->a, p->trans_a ? 1 : p->lda, p->trans_a ? p->lda : 1};
     const grid b = {p->b, p->trans_b ? 1 : p->ldb, p->trans_b ? p->ldb : 1};
     real *a_copy = p->panels, *b_copy = p->panels + HEED_PANEL_A;
-    const int64_t cuts = (p->k + DEPTH - 1) / DEPTH;
+    const int64_t depth = depth_of(p->k);
     for (int64_t j = 0; j < p->n; j += WIDTH)
-        for (int64_t cut = 0; cut < cuts; cut++) {
-            int64_t top = edge(p->k, cuts, cut), k = edge(p->k, cuts, cut + 1) - top;
+        for (int64_t top = 0, k; top < p->k; top += k) {
             int64_t n = least(p->n - j, WIDTH);
-            bool last = cut + 1 == cuts;
-            finish f = {cut == 0 ? p->beta : 1, last && p->bias ? p->bias + j : NULL,
+            k = least(p->k - top, depth);
+            bool last = top + k == p->k;
+            finish f = {top == 0 ? p->beta : 1, last && p->bias ? p->bias + j : NULL,
                         last && p->relu};
             copy_b(b_copy, part(b, top, j), n, k);
             for (int64_t i = 0, m; i < p->m; i += m) {

@@ -9,6 +9,8 @@
 #include "nn/params.h"
 #include "tensor/tape.h"
 
+#include <string.h>
+
 static const heed__model_class *const classes[] = {
     [HEED_ARCH_TRANSFORMER] = &heed__transformer_class,
 };
@@ -149,6 +151,47 @@ heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch
     heed_tensor *h = m->class->states(m, t, batch, NULL); /* (N,D) */
     return heed_project_cross_entropy(t, h, m->output, NULL, batch->target_out,
                                       m->config.label_smoothing, weight, nll);
+}
+
+/* Each sentence twice, the whole batch behind itself; ids of the source (or of both sides of the
+ * target) are repeated likewise.  NULL when memory is short. */
+static const heed_segments *twice(const heed_segments *s, heed_arena *arena)
+{
+    int64_t *length = heed_arena_allocate(arena, sizeof *length * (size_t)(2 * s->count));
+    for (int64_t i = 0; length && i < 2 * s->count; i++)
+        length[i] = s->offset[i % s->count + 1] - s->offset[i % s->count];
+    return length ? heed_segments_new(arena, 2 * s->count, length) : NULL;
+}
+
+static const int32_t *ids_twice(const int32_t *ids, int64_t n, heed_arena *arena)
+{
+    int32_t *both = heed_arena_allocate(arena, sizeof *both * (size_t)(2 * n));
+    if (both) {
+        memcpy(both, ids, sizeof *both * (size_t)n);
+        memcpy(both + n, ids, sizeof *both * (size_t)n);
+    }
+    return both;
+}
+
+heed_tensor *heed_model_r_drop(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                               double strength, double weight, double *nll)
+{
+    if (!heed__model_takes(m, t, batch, true))
+        return NULL;
+    heed_arena *arena = heed_tape_arena(t);
+    heed_batch both = {.epoch = batch->epoch,
+                       .pairs = 2 * batch->pairs,
+                       .source = twice(batch->source, arena),
+                       .target = twice(batch->target, arena),
+                       .source_ids = ids_twice(batch->source_ids, batch->source->rows, arena),
+                       .target_in = ids_twice(batch->target_in, batch->target->rows, arena),
+                       .target_out = ids_twice(batch->target_out, batch->target->rows, arena)};
+    if (!both.source || !both.target || !both.source_ids || !both.target_in || !both.target_out)
+        return heed_tape_fail(t, HEED_MEMORY, "no memory for a batch of %lld tokens, twice",
+                              (long long)batch->target->rows);
+    heed_tensor *h = m->class->states(m, t, &both, NULL); /* (2N,D) */
+    return heed_project_agreement(t, h, m->output, batch->target_out, m->config.label_smoothing,
+                                  strength, weight, nll);
 }
 
 /* Runs without chance and without being recorded, whatever the tape is set to. */
