@@ -17,8 +17,8 @@ if [ "${1:-}" = --reverse ]; then
 fi
 room=${1:-build/$task}
 [ $# = 0 ] || shift
-# 400 batches of 80, each sequence seen once, and what is held out.
-train=32000 test=1000
+# 400 batches of 80, each sequence seen once, with 200 to validate; and what is held out.
+train=32200 test=1000
 
 rm -rf "$room/model"
 mkdir -p "$room"
