@@ -61,6 +61,14 @@ says '^  updates  *20$'
 run inspect --model m --json
 exits 0; says '"encoder_layers": 2'; says '"updates": 20'
 
+# Catches facts that are lost with a name that is not UTF-8.
+odd=$(printf 'm\377')
+ln -s m "$odd"
+run inspect --model "$odd"
+exits 0; says ': transformer, 2+1 layers, d 16'
+run inspect --model "$odd" --json
+exits 1; quiet_out; complains 'the name of the model directory is not UTF-8'
+
 # Catches a picture that lacks words, or pieces that were not joined.
 run inspect --model m --attention 'the dog sees a green@@ ish apple@@ , 3' --target '狗 看见 苹果' --width 60
 exits 0; quiet_err

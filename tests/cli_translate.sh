@@ -112,6 +112,14 @@ mv out once
 run translate --model m --threads 2 in
 cmp -s once out; verdict $? 'two threads answer differently'
 
+# Catches a named pipe that is opened more than once: whoever writes to it is gone by then.
+printf 'a b\n' >in
+mkfifo pipe
+{ cat in; sleep 1; cat in; } >pipe 2>pipe_err &
+run translate --model m second pipe
+exits 0; quiet_err; [ "$(tail -n +11 out | tr '\n' .)" = 'A B.A B.' ]; verdict $? 'a line is lost'
+wait
+
 # Catches a line that is longer than the model takes and comes out shorter.
 awk 'BEGIN {for (i = 0; i < 500; i++) printf "%s%c", i ? " " : "", 97 + i % 12}' >in
 run translate --model m
