@@ -3,38 +3,10 @@
 # makes in seconds: small letters become capitals.
 # Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
 set -u
-heed=${1:-build/heed}
-case $heed in /*) ;; *) heed=$PWD/$heed ;; esac
-[ -x "$heed" ] || { echo "there is no program '$heed'" >&2; exit 1; }
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-cd "$room" || exit 1
-passed=0 failed=0
+. "$(dirname "$0")/case.inc"
 
-# run ARGUMENT...: leaves out, err and the exit code in rc; stdin is the file `in`.
-run() {
-    what="heed $*"
-    "$heed" "$@" >out 2>err <in
-    rc=$?
-}
-
-verdict() {
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED %s: %s\n' "$what" "$2"
-        sed 's/^/    out: /' out | head -n 20
-        sed 's/^/    err: /' err | head -n 20
-    fi
-}
-
-exits() { [ "$rc" = "$1" ]; verdict $? "exit $rc, expected $1"; }
-says() { grep -q -- "$1" out; verdict $? "stdout lacks '$1'"; }
 complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
-mentions() { grep -qF -- "$1" err; verdict $? "stderr lacks '$1'"; }
 quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
-quiet_err() { [ ! -s err ]; verdict $? "stderr is not empty"; }
 # prints LINE...: stdout is these lines.
 prints() { printf '%s\n' "$@" | cmp -s - out; verdict $? "stdout is not '$*'"; }
 
@@ -51,7 +23,6 @@ awk 'BEGIN {
         print s "\t" t
     }
 }' >pairs.tsv
-: >in
 run train --model m --tsv pairs.tsv --tokens whitespace --encoder-layers 1 --decoder-layers 1 \
     --d 32 --ff 64 --heads 2 --dropout 0 --longest 16 --batch-tokens 400 --max-updates 800 \
     --schedule linear --rate 0.01 --warmup 50 --threads 1
@@ -228,5 +199,4 @@ rc=$(cat code)
 exits 1; complains 'heed: cannot write to standard output: Broken pipe'
 [ "$(wc -l <err)" = 1 ]; verdict $? 'expected one message'
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish
