@@ -200,6 +200,8 @@ static int each_line(line_work *work, const struct settings *s, heed_lines *line
         if (!work(s, v, text, length, number, arena, &err))
             complain_line(lines, ++wrong, err.text);
         putchar('\n');
+        if (ferror(stdout)) /* the program's end says why */
+            return EXIT_FAILED;
     }
     if (wrong > COMPLAINTS)
         complain("%" PRId64 " lines in all could not be used", wrong);

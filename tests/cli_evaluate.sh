@@ -3,37 +3,11 @@
 # a second.
 # Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
 set -u
-heed=${1:-build/heed}
-case $heed in /*) ;; *) heed=$PWD/$heed ;; esac
-[ -x "$heed" ] || { echo "there is no program '$heed'" >&2; exit 1; }
-fixture=$PWD/tests/metric
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-cd "$room" || exit 1
-passed=0 failed=0
+. "$(dirname "$0")/case.inc"
+fixture=$tree/tests/metric
 
-# run ARGUMENT...: leaves out, err and the exit code in rc; stdin is the file `in`.
-run() {
-    what="heed $*"
-    "$heed" "$@" >out 2>err <in
-    rc=$?
-}
-
-verdict() {
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED %s: %s\n' "$what" "$2"
-        sed 's/^/    out: /' out | head -n 20
-        sed 's/^/    err: /' err | head -n 20
-    fi
-}
-
-exits() { [ "$rc" = "$1" ]; verdict $? "exit $rc, expected $1"; }
 complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
 quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
-quiet_err() { [ ! -s err ]; verdict $? "stderr is not empty"; }
 # prints LINE...: stdout is these lines.
 prints() { printf '%s\n' "$@" | cmp -s - out; verdict $? "stdout is not '$*'"; }
 # refuses CODE LINE ARGUMENT...
@@ -44,7 +18,6 @@ refuses() {
     exits "$code"; complains "$line"; quiet_out
 }
 
-: >in
 v=heed-$("$heed" --version | sed -n 's/^heed //p')
 bleu="nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:$v"
 chrf="nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:$v"
@@ -172,5 +145,4 @@ grep -q '^translated 300 of 300 lines, [0-9.]* s$' err; verdict $? 'no word on t
 refuses 1 "heed: cannot open the model 'nowhere': No such file or directory" \
     --reference ref --model nowhere --source hyp
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

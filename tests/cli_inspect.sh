@@ -2,37 +2,9 @@
 # cli_inspect.sh: `heed inspect` from outside, on a model that a few updates have made.
 # Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
 set -u
-heed=${1:-build/heed}
-case $heed in /*) ;; *) heed=$PWD/$heed ;; esac
-[ -x "$heed" ] || { echo "there is no program '$heed'" >&2; exit 1; }
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-cd "$room" || exit 1
-passed=0 failed=0
+. "$(dirname "$0")/case.inc"
 
-# run ARGUMENT...: leaves out, err and the exit code in rc.
-run() {
-    what="heed $*"
-    "$heed" "$@" >out 2>err </dev/null
-    rc=$?
-}
-
-verdict() {
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED %s: %s\n' "$what" "$2"
-        sed 's/^/    out: /' out | head -n 20
-        sed 's/^/    err: /' err | head -n 20
-    fi
-}
-
-exits() { [ "$rc" = "$1" ]; verdict $? "exit $rc, expected $1"; }
-says() { grep -q -- "$1" out; verdict $? "stdout lacks '$1'"; }
-complains() { grep -q -- "$1" err; verdict $? "stderr lacks '$1'"; }
 quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
-quiet_err() { [ ! -s err ]; verdict $? "stderr is not empty"; }
 holds() { grep -q -- "$2" "$1"; verdict $? "'$1' lacks '$2'"; }
 
 i=0
@@ -61,6 +33,14 @@ says '^  updates  *20$'
 run inspect --model m --json
 exits 0; says '"encoder_layers": 2'; says '"updates": 20'
 
+# Catches facts that are lost with a name that is not UTF-8.
+odd=$(printf 'm\377')
+ln -s m "$odd"
+run inspect --model "$odd"
+exits 0; says ': transformer, 2+1 layers, d 16'
+run inspect --model "$odd" --json
+exits 1; quiet_out; mentions 'the name of the model directory is not UTF-8'
+
 # Catches a picture that lacks words, or pieces that were not joined.
 run inspect --model m --attention 'the dog sees a green@@ ish apple@@ , 3' --target '狗 看见 苹果' --width 60
 exits 0; quiet_err
@@ -84,23 +64,22 @@ verdict $? 'a temporary file was left behind'
 
 # Catches mistakes that pass, or that are not explained.
 run inspect
-exits 2; quiet_out; complains "option '--model' is missing"
+exits 2; quiet_out; mentions "option '--model' is missing"
 run inspect --model m --output p.svg
-exits 2; quiet_out; complains "need '--attention'"
+exits 2; quiet_out; mentions "need '--attention'"
 run inspect --model m --attention 'the dog' --output p.png
-exits 2; quiet_out; complains "must end in .svg or .html"
+exits 2; quiet_out; mentions "must end in .svg or .html"
 run inspect --model m --attention 'the dog' --layer 1
-exits 2; quiet_out; complains "go together"
+exits 2; quiet_out; mentions "go together"
 run inspect --model m --attention ' '
-exits 2; quiet_out; complains "is empty"
+exits 2; quiet_out; mentions "is empty"
 run inspect --model m --attention 'the dog' --layer 2 --head 1
-exits 1; quiet_out; complains "there is no layer 2, head 1: this attention has 1 layers of 2 heads"
+exits 1; quiet_out; mentions "there is no layer 2, head 1: this attention has 1 layers of 2 heads"
 run inspect --model missing
-exits 1; quiet_out; complains "'missing"
+exits 1; quiet_out; mentions "'missing"
 run inspect --model m --attention 'the dog' --output missing/p.svg
-exits 1; quiet_out; complains "cannot write 'missing/p.svg': No such file or directory"
+exits 1; quiet_out; mentions "cannot write 'missing/p.svg': No such file or directory"
 run inspect --model m --attention "$(printf 'the \377 dog')"
-exits 1; quiet_out; complains 'UTF-8'
+exits 1; quiet_out; mentions 'UTF-8'
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

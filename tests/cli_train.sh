@@ -3,33 +3,8 @@
 # overfitted corpus, signals, resume, and what is said about bad input.
 # Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
 set -u
-heed=${1:-build/heed}
-case $heed in /*) ;; *) heed=$PWD/$heed ;; esac
-[ -x "$heed" ] || { echo "there is no program '$heed'" >&2; exit 1; }
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-cd "$room" || exit 1
-passed=0 failed=0
+. "$(dirname "$0")/case.inc"
 
-# run ARGUMENT...: leaves out, err and the exit code in rc.
-run() {
-    what="heed $*"
-    "$heed" "$@" >out 2>err </dev/null
-    rc=$?
-}
-verdict() {
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED %s: %s\n' "$what" "$2"
-        sed 's/^/    out: /' out | head -n 20
-        sed 's/^/    err: /' err | head -n 20
-    fi
-}
-exits() { [ "$rc" = "$1" ]; verdict $? "exit $rc, expected $1"; }
-says() { grep -q -- "$1" out; verdict $? "stdout lacks '$1'"; }
-mentions() { grep -qF -- "$1" err; verdict $? "stderr lacks '$1'"; }
 complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
 quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
 nothing_left() { [ ! -e m ] && [ -z "$(ls -d m.heed-* 2>/dev/null)" ]; verdict $? "something is left of m"; }
@@ -201,5 +176,4 @@ run train --resume m
 exits 1; mentions "no whole save in 'm/training'"; quiet_out
 rm -rf m
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+finish

@@ -207,6 +207,73 @@ static void test_score_edges(void **state)
                                   "model takes");
 }
 
+/* A model all of whose weights are zero but the embeddings and the last bias: logits are `other` for
+ * every token and `begin` for BOS, times 32 and `last`. */
+static heed_model *one_sided(heed_real begin, heed_real other, heed_real last)
+{
+    heed_error err = {0};
+    heed_model *m = heed_model_new(&toy_config, 1, NULL, &err);
+    assert_non_null(m);
+    const heed_params *p = heed_model_params(m);
+    for (int i = 0; i < heed_params_count(p); i++) {
+        heed_tensor *t = heed_params_entry(p, i).tensor;
+        for (int64_t k = 0; k < heed_tensor_count(t); k++)
+            heed_tensor_data(t)[k] = 0;
+    }
+    heed_tensor *table = heed_params_find(p, "embedding.table");
+    heed_tensor *bias = heed_params_find(p, "decoder.0.ffn.norm.bias");
+    assert_non_null(table);
+    assert_non_null(bias);
+    for (int64_t k = 0; k < heed_tensor_count(table); k++)
+        heed_tensor_data(table)[k] = k / 32 == HEED_BOS ? begin : other;
+    for (int64_t k = 0; k < 32; k++)
+        heed_tensor_data(bias)[k] = last;
+    return m;
+}
+
+/* Catches translations read that were never written, where the model finds nothing possible. */
+static void test_nothing_possible(void **state)
+{
+    (void)state;
+    /* Twice the logit is more than the largest number: all but BOS are at minus infinity. */
+    bool wide = sizeof(heed_real) > 4;
+    heed_real w = (heed_real)(wide ? 3e152 : 1e18), last = (heed_real)(wide ? 1e154 : 1e19);
+    heed_model *m = one_sided(w, -w, last);
+    struct failing f = {0};
+    heed_allocator a = failing_allocator(&f);
+    heed_error err = {0};
+    heed_translator *tr = heed_translator_new(m, vocab, vocab, 1, &a, &err);
+    const char *lines[] = {"a b c", draw_line(6, 40)};
+    heed_translation out[2];
+    assert_int_equal(heed_translate(tr, &beam_4, lines, 2, arena, out, &err), HEED_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(out[i].text, "");
+        assert_int_equal(out[i].tokens, 0);
+        assert_true(out[i].score == 0 && out[i].log_p == 0);
+    }
+    heed_translator_free(tr);
+    heed_model_free(m);
+    assert_int_equal(f.held, 0);
+}
+
+/* Catches what a broken model says about a sentence handed out as if it were a probability. */
+static void test_no_number(void **state)
+{
+    (void)state;
+    heed_model *m = one_sided((heed_real)NAN, 0, 1);
+    heed_error err = {0};
+    heed_translator *tr = heed_translator_new(m, vocab, vocab, 1, NULL, &err);
+    const char *line = "a b";
+    heed_translation out;
+    heed_hypothesis score;
+    assert_int_equal(heed_translate(tr, &beam_4, &line, 1, arena, &out, &err), HEED_NUMERIC);
+    err = (heed_error){0};
+    assert_int_equal(heed_score(tr, &line, &line, 1, arena, &score, &err), HEED_NUMERIC);
+    assert_non_null(strstr(err.text, "(after 0 tokens of a sentence): are the weights finite?"));
+    heed_translator_free(tr);
+    heed_model_free(m);
+}
+
 /* Catches words lost where a line is longer than the model takes, and parts joined in a wrong way
  * or order. */
 static void test_long_lines(void **state)
@@ -520,6 +587,8 @@ int main(void)
         cmocka_unit_test_setup(test_beam_against_greedy, reset),
         cmocka_unit_test_setup(test_score_is_what_search_found, reset),
         cmocka_unit_test_setup(test_score_edges, reset),
+        cmocka_unit_test_setup(test_nothing_possible, reset),
+        cmocka_unit_test_setup(test_no_number, reset),
         cmocka_unit_test_setup(test_long_lines, reset),
         cmocka_unit_test_setup(test_cuts_at_sentence_ends, reset),
         cmocka_unit_test_setup(test_joins, reset),

@@ -70,6 +70,8 @@ static heed_status hand_out(const int32_t *ids, const heed_real *log_p, int64_t 
         return HEED_MEMORY;
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
+        if (!heed__is_log_p(log_p[i]))
+            return heed__not_log_p(err, ids[i], log_p[i], i);
         id[i] = ids[i];
         value[i] = log_p[i];
         sum += (double)log_p[i];

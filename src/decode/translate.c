@@ -71,7 +71,8 @@ static heed_status cut_lines(struct job *j, const char *const *lines, heed_trans
         for (int64_t k = 0; k < l->parts; k++) {
             l->part[k].out = &to[k];
             l->part[k].outs = l->parts > 1 ? 1 : j->o->n_best;
-            to[k].repaired = l->repaired;
+            if (l->parts > 1)
+                to[k] = (heed_translation){0};
         }
     }
     return HEED_OK;
