@@ -308,7 +308,8 @@ static void test_cuts_at_sentence_ends(void **state)
     bool repaired;
     heed_error err = {0};
     assert_int_equal(heed__encode_line(vocab, text, arena, &whole, &repaired, &err), HEED_OK);
-    assert_int_equal(heed__cut_line(vocab, text, 15, arena, &line, &err), HEED_OK);
+    heed__limits limits = {15, 15};
+    assert_int_equal(heed__cut_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
     assert_true(line.parts > whole.count / 15 && line.parts < 40);
     int64_t at = 0;
     for (int64_t i = 0; i < line.parts; i++) {
@@ -319,6 +320,66 @@ static void test_cuts_at_sentence_ends(void **state)
         at += t.count;
     }
     assert_int_equal(at, whole.count);
+}
+
+/* Catches a sentence cut although it fits, sentences that go together although they are too long
+ * for that, and a long one that takes its neighbours' room. */
+static void test_cuts_only_what_is_too_long(void **state)
+{
+    (void)state;
+    static const char text[] = "A b. A a a a a a a a a a a a a b. A b c d e f. A b. A b. A b. A b.";
+    /* Tokens of the parts: a full stop belongs to its word, and is no word of the vocabulary. */
+    static const struct {
+        heed__limits limits;
+        int64_t parts, count[7];
+    } cases[] = {
+        {{30, 30}, 1, {30}},
+        {{29, 40}, 2, {28, 2}},
+        {{14, 14}, 3, {2, 14, 14}},
+        {{6, 14}, 5, {2, 14, 6, 6, 2}},
+        {{1, 14}, 7, {2, 14, 6, 2, 2, 2, 2}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        heed__line line;
+        heed_error err = {0};
+        assert_int_equal(heed__cut_line(vocab, text, &cases[c].limits, arena, &line, &err),
+                         HEED_OK);
+        assert_int_equal(line.parts, cases[c].parts);
+        for (int64_t i = 0; i < line.parts; i++)
+            assert_int_equal(line.part[i].tokens.count, cases[c].count[i]);
+    }
+    /* Only the long sentence is cut in itself. */
+    heed__line line;
+    heed_error err = {0};
+    heed__limits limits = {6, 8};
+    assert_int_equal(heed__cut_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
+    assert_int_equal(line.part[0].tokens.count, 2);
+    assert_int_equal(line.part[line.parts - 1].tokens.count, 2);
+    assert_int_equal(line.part[line.parts - 2].tokens.count, 6);
+    assert_int_equal(line.part[line.parts - 3].tokens.count, 6);
+    for (int64_t i = 1; i < line.parts - 3; i++)
+        assert_in_range(line.part[i].tokens.count, 1, 8);
+}
+
+/* Catches a limit of the training that is stored and not kept to. */
+static void test_keeps_to_what_training_saw(void **state)
+{
+    (void)state;
+    heed_text_config text = toy_text;
+    heed_error err = {0};
+    text.trained_length = 4;
+    text.trained_longest = 5;
+    assert_int_equal(heed_model_describe(folder, &toy_config, &text, &err), HEED_OK);
+    heed_translator *opened = heed_translator_open(folder, 1, NULL, &err);
+    if (!opened)
+        fail_msg("%s", err.text);
+    const char *line = "a b c d a b c d";
+    heed_translation whole, cut;
+    translate(&beam_4, &line, 1, &whole);
+    assert_int_equal(heed_translate(opened, &beam_4, &line, 1, arena, &cut, &err), HEED_OK);
+    assert_string_equal(whole.text, cut.text);
+    assert_true(cut.tokens > whole.tokens); /* each part has an EOS */
+    heed_translator_free(opened);
 }
 
 /* Catches parts joined without a space, or with one where the language has none. */
@@ -426,11 +487,17 @@ static void test_config_round_trip(void **state)
                                                    .tying = HEED_TIE_TARGET};
     config.label_smoothing = 0.2;
     config.source_vocabulary = 123;
-    heed_text_config text = {.tokens = HEED_BPE, .bpe_joiner = "@@ \"\\"}, text_back;
+    heed_text_config text = {.tokens = HEED_BPE,
+                             .bpe_joiner = "@@ \"\\",
+                             .trained_length = 40,
+                             .trained_longest = 97},
+                     text_back;
     heed_error err = {0};
     assert_int_equal(heed_model_describe(folder, &config, &text, &err), HEED_OK);
     assert_int_equal(heed_model_read_config(folder, arena, &back, &text_back, &err), HEED_OK);
     assert_int_equal(back.source_vocabulary, 123);
+    assert_int_equal(text_back.trained_length, 40);
+    assert_int_equal(text_back.trained_longest, 97);
     assert_int_equal(back.target_vocabulary, toy_config.target_vocabulary);
     assert_int_equal(back.longest, TOY_LONGEST);
     assert_true(back.label_smoothing == 0.2);
@@ -591,6 +658,8 @@ int main(void)
         cmocka_unit_test_setup(test_no_number, reset),
         cmocka_unit_test_setup(test_long_lines, reset),
         cmocka_unit_test_setup(test_cuts_at_sentence_ends, reset),
+        cmocka_unit_test_setup(test_cuts_only_what_is_too_long, reset),
+        cmocka_unit_test_setup(test_keeps_to_what_training_saw, reset),
         cmocka_unit_test_setup(test_joins, reset),
         cmocka_unit_test_setup(test_broken_utf8, reset),
         cmocka_unit_test_setup(test_wrong_options, reset),

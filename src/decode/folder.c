@@ -37,6 +37,10 @@ static const heed_option fields[] = {
                        HEED_WORDS("unigram", "bpe", "whitespace"), "how lines become tokens"),
     HEED_OPTION_TEXT(struct description, text.bpe_joiner, "bpe-joiner", NULL, "TEXT",
                      "whitespace tokens: ends a piece that goes on in the next"),
+    HEED_OPTION_INT(struct description, text.trained_length, "trained-length", NULL, 0, INT32_MAX,
+                    "N", "source tokens of 99 in 100 sentences of the training, at most"),
+    HEED_OPTION_INT(struct description, text.trained_longest, "trained-longest", NULL, 0, INT32_MAX,
+                    "N", "source tokens of the longest"),
 };
 static const heed_option_set description_set = {
     .command = "config.json",

@@ -2,6 +2,7 @@
  * joined again). */
 #include "base/error.h"
 #include "decode/translator.h"
+#include "text/split.h"
 #include "text/utf8.h"
 
 #include <string.h>
@@ -37,34 +38,108 @@ heed_status heed__encode_line(const heed_vocab *v, const char *text, heed_arena 
     return sound ? heed_vocab_encode(v, sound, length, arena, tokens, err) : HEED_MEMORY;
 }
 
-/* Windows of equal size, each at most `limit`. */
-static int64_t windows(const heed_tokens *tokens, int64_t limit)
-{
-    return (tokens->count + limit - 1) / limit;
-}
+/* ---- cutting ---- */
 
-static heed_status set_parts(heed__line *line, const heed_tokens *tokens, int64_t count,
-                             int64_t limit, heed_arena *arena, heed_error *err)
+/* A line that is being cut. */
+struct cutting {
+    const heed_vocab *v;
+    const char *text;
+    const heed__limits *limits;
+    heed_arena *arena;
+    heed__line *line;
+    int64_t room; /* of line->part */
+};
+
+static heed_status add_part(struct cutting *c, heed_tokens tokens, heed_error *err)
 {
-    line->parts = 0;
-    for (int64_t i = 0; i < count; i++)
-        line->parts += windows(&tokens[i], limit);
-    line->part = heed__take(arena, line->parts, sizeof *line->part, err);
-    if (!line->part)
-        return HEED_MEMORY;
-    heed__part *part = line->part;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t n = windows(&tokens[i], limit);
-        for (int64_t w = 0; w < n; w++) {
-            int64_t begin = w * tokens[i].count / n, end = (w + 1) * tokens[i].count / n;
-            *part++ = (heed__part){.tokens = {tokens[i].id + begin, end - begin}};
-        }
+    heed__line *l = c->line;
+    if (l->parts == c->room) {
+        c->room = c->room ? 2 * c->room : 1;
+        heed__part *part = heed__take(c->arena, c->room, sizeof *part, err);
+        if (!part)
+            return HEED_MEMORY;
+        if (l->parts)
+            memcpy(part, l->part, (size_t)l->parts * sizeof *part);
+        l->part = part;
     }
+    l->part[l->parts++] = (heed__part){.tokens = tokens};
     return HEED_OK;
 }
 
-heed_status heed__cut_line(const heed_vocab *v, const char *text, int64_t limit, heed_arena *arena,
-                           heed__line *line, heed_error *err)
+static heed_status encode(const struct cutting *c, size_t begin, size_t end, heed_tokens *tokens,
+                          heed_error *err)
+{
+    return heed_vocab_encode(c->v, c->text + begin, end - begin, c->arena, tokens, err);
+}
+
+/* Windows of equal size, each at most the longest; one, if the tokens fit. */
+static heed_status add_windows(struct cutting *c, heed_tokens tokens, heed_error *err)
+{
+    int64_t n = (tokens.count + c->limits->longest - 1) / c->limits->longest;
+    heed_status status = HEED_OK;
+    for (int64_t w = 0; !status && w < n; w++) {
+        int64_t begin = w * tokens.count / n, end = (w + 1) * tokens.count / n;
+        status = add_part(c, (heed_tokens){tokens.id + begin, end - begin}, err);
+    }
+    return status;
+}
+
+/* A sentence that is too long is cut at spaces.  They are found in the text, so its tokens are
+ * counted in bytes; a quarter is kept back because some are shorter than others.  What is too long
+ * all the same is cut between tokens. */
+static heed_status add_long_sentence(struct cutting *c, size_t begin, size_t end, int64_t count,
+                                     heed_error *err)
+{
+    double most = 0.75 * (double)(end - begin) / (double)count * (double)c->limits->longest;
+    const size_t *cut;
+    int64_t cuts = heed_split_sentences(c->text + begin, end - begin, most < 1 ? 1 : (size_t)most,
+                                        c->arena, &cut);
+    if (!cuts)
+        return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
+    heed_status status = HEED_OK;
+    for (int64_t i = 0; !status && i < cuts; i++) {
+        heed_tokens tokens;
+        status = encode(c, begin + (i ? cut[i - 1] : 0), begin + cut[i], &tokens, err);
+        if (!status)
+            status = add_windows(c, tokens, err);
+    }
+    return status;
+}
+
+/* Sentences from begin to end, `count` tokens in all. */
+static heed_status add_sentences(struct cutting *c, size_t begin, size_t end, int64_t count,
+                                 heed_error *err)
+{
+    heed_tokens tokens;
+    if (count > c->limits->longest)
+        return add_long_sentence(c, begin, end, count, err);
+    heed_status status = encode(c, begin, end, &tokens, err);
+    return status ? status : add_windows(c, tokens, err);
+}
+
+/* As many sentences in a part as fit together. */
+static heed_status cut_at_sentences(struct cutting *c, size_t length, heed_error *err)
+{
+    heed_status status = HEED_OK;
+    size_t begin = 0; /* of the part */
+    int64_t count = 0;
+    for (size_t at = 0, end; !status && at < length; at = end) {
+        heed_tokens tokens;
+        end = heed__sentence_end(c->text, length, at);
+        status = encode(c, at, end, &tokens, err);
+        if (!status && count && count + tokens.count > c->limits->together) {
+            status = add_sentences(c, begin, at, count, err);
+            begin = at;
+            count = 0;
+        }
+        if (!status)
+            count += tokens.count;
+    }
+    return status ? status : add_sentences(c, begin, length, count, err);
+}
+
+heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__limits *limits,
+                           heed_arena *arena, heed__line *line, heed_error *err)
 {
     size_t length = strlen(text);
     const char *sound = repair(text, &length, arena, err);
@@ -72,24 +147,12 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, int64_t limit,
     *line = (heed__line){.repaired = sound != text};
     if (!sound)
         return HEED_MEMORY;
+    struct cutting c = {v, sound, limits, arena, line, 0};
     heed_status status = heed_vocab_encode(v, sound, length, arena, &whole, err);
-    if (status || whole.count <= limit)
-        return status ? status : set_parts(line, &whole, 1, limit, arena, err);
-    /* Sentence ends are found in the text, so its tokens are counted in bytes; a quarter is kept
-     * back because some are shorter than others.  What is too long all the same is cut between
-     * tokens. */
-    double bytes_per_token = (double)length / (double)whole.count;
-    double most = 0.75 * bytes_per_token * (double)limit;
-    const size_t *end;
-    int64_t count = heed_split_sentences(sound, length, most < 1 ? 1 : (size_t)most, arena, &end);
-    heed_tokens *tokens = count ? heed__take(arena, count, sizeof *tokens, err) : NULL;
-    if (!tokens)
-        return heed__fail(err, HEED_MEMORY, "out of memory for a line of %zu bytes", length);
-    for (int64_t i = 0; !status && i < count; i++) {
-        size_t begin = i ? end[i - 1] : 0;
-        status = heed_vocab_encode(v, sound + begin, end[i] - begin, arena, &tokens[i], err);
-    }
-    return status ? status : set_parts(line, tokens, count, limit, arena, err);
+    if (status || !whole.count)
+        return status;
+    return whole.count <= limits->together ? add_part(&c, whole, err)
+                                           : cut_at_sentences(&c, length, err);
 }
 
 /* ---- joining ---- */

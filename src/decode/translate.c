@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* A line with more tokens than this is split, even where the model's positions would reach: hardly
- * a model has seen longer sentences, and those that it has not seen it translates badly. */
+/* A sentence with more tokens than this is split, even where the model's positions would reach:
+ * hardly a model has seen longer ones, and what it has not seen it translates badly. */
 #define WHOLE 250
 /* Hypotheses in a batch, and their tokens: enough rows for the products to be efficient, few enough
  * for (rows,V) and the caches of a large model to stay below some hundred megabytes. */
@@ -43,19 +43,33 @@ struct job {
     int64_t lines, parts;
 };
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What the model takes, and what it has seen in training where that is known. */
+static heed__limits limits_of(const heed_translator *tr)
+{
+    int64_t longest = least(heed_model_configuration(tr->model)->longest - 1, WHOLE); /* and EOS */
+    if (tr->trained_longest)
+        longest = least(longest, tr->trained_longest);
+    return (heed__limits){tr->trained_length ? least(longest, tr->trained_length) : longest,
+                          longest};
+}
+
 /* Encodes and cuts the lines, and says where the translation of each part goes: straight to the
  * caller where it is the whole line. */
 static heed_status cut_lines(struct job *j, const char *const *lines, heed_translation *out,
                              heed_error *err)
 {
-    int64_t longest = heed_model_configuration(j->tr->model)->longest - 1; /* EOS has its place */
-    int64_t limit = longest < WHOLE ? longest : WHOLE;
+    heed__limits limits = limits_of(j->tr);
     j->line = heed__take(j->tr->lines, j->lines, sizeof *j->line, err);
     if (!j->line)
         return HEED_MEMORY;
     for (int64_t i = 0; i < j->lines; i++) {
         heed__line *l = &j->line[i];
-        heed_status status = heed__cut_line(j->tr->source, lines[i], limit, j->tr->lines, l, err);
+        heed_status status = heed__cut_line(j->tr->source, lines[i], &limits, j->tr->lines, l, err);
         if (status)
             return status;
         j->parts += l->parts;

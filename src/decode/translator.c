@@ -44,6 +44,12 @@ static heed_status check_vocabularies(const heed_vocab *source, const heed_vocab
     return HEED_OK;
 }
 
+void heed__translator_trained(heed_translator *tr, const heed_text_config *text)
+{
+    tr->trained_length = text->trained_length;
+    tr->trained_longest = text->trained_longest;
+}
+
 /* The model of a directory and its vocabularies, which become tr's. */
 static heed_status read_folder(heed_translator *tr, const char *folder, heed_error *err)
 {
@@ -58,6 +64,7 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
                                   &tr->own_target, err);
     if (status)
         return status;
+    heed__translator_trained(tr, &text);
     snprintf(where.text, sizeof where.text, "'%.255s': ", folder);
     status = check_vocabularies(tr->own_source, tr->own_target, &config, where.text, err);
     if (status)

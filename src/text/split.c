@@ -4,6 +4,7 @@
  * if spaces follow and then something that can begin a sentence: not a small letter.  A full stop
  * ends none behind an abbreviation, an initial or a number of one or two digits ("am 3. Oktober").
  * The full-width signs of Chinese and Japanese need no space.  Cost: linear in the text. */
+#include "text/split.h"
 #include "text/utf8.h"
 
 #include <heed/text.h>
@@ -136,6 +137,19 @@ static size_t next_sentence(const char *text, size_t length, size_t at, size_t n
     if (wide)
         return is_wide_stop(first) ? 0 : next;
     return next > closed && can_begin(first) && !(c == '.' && belongs_to_word(text, at)) ? next : 0;
+}
+
+size_t heed__sentence_end(const char *text, size_t length, size_t from)
+{
+    for (size_t at = from; at < length;) {
+        int32_t c = 0;
+        size_t n = heed__utf8_next(text + at, length - at, &c);
+        size_t next = n ? next_sentence(text, length, at, n, c) : 0;
+        if (next)
+            return next;
+        at += n ? n : 1;
+    }
+    return length;
 }
 
 /* ---- parts ---- */

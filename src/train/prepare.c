@@ -72,13 +72,18 @@ static heed_status make_optimizer(heed_trainer *t, heed_error *err)
     return !t->optimizer || (o->ema > 0 && !t->ema) ? err->status : HEED_OK;
 }
 
+int64_t heed__trainer_max_tokens(const heed_trainer *t)
+{
+    int64_t asked = t->recipe.train.max_tokens, longest = t->recipe.model.longest;
+    return asked < longest ? asked : longest;
+}
+
 static heed_status make_batches(heed_trainer *t, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
-    int64_t longest = t->recipe.model.longest;
     heed_batches_options options = {
         .batch_tokens = o->batch_tokens,
-        .max_tokens = o->max_tokens < longest ? o->max_tokens : longest,
+        .max_tokens = heed__trainer_max_tokens(t),
         .seed = (uint64_t)o->seed,
         .source_sampling = o->sampling_sides == HEED_SIDES_TARGET ? 0 : o->subword_sampling,
         .target_sampling = o->sampling_sides == HEED_SIDES_SOURCE ? 0 : o->subword_sampling};
@@ -97,7 +102,10 @@ static heed_status check_batches(heed_trainer *t, heed_error *err)
     heed_status status = heed_batches_next(t->batches, t->micro, 1, &own);
     if (status)
         return heed__fail(err, status, "%s%s", own.text,
-                          status == HEED_FORMAT ? ": raise --max-tokens" : "");
+                          status != HEED_FORMAT ? ""
+                          : t->recipe.train.max_tokens <= t->recipe.model.longest
+                              ? ": raise --max-tokens"
+                              : ": raise --longest");
     return heed_batches_seek(t->batches, (heed_batches_position){0}, err);
 }
 
@@ -170,14 +178,10 @@ static heed_status open_logs(heed_trainer *t, heed_error *err)
 
 heed_status heed__trainer_settle(heed_trainer *t, heed_error *err)
 {
-    const heed_train_options *o = &t->recipe.train;
     heed__pathname path;
-    heed_text_config text = {.tokens = o->tokens == HEED_TOKENS_WHITESPACE ? HEED_WHITESPACE
-                                                                           : o->vocab_type,
-                             .bpe_joiner = o->bpe_joiner};
     bool new = t->place != t->folder;
     if (new && (lock(t, err) || open_logs(t, err) ||
-                heed_model_describe(t->place, &t->recipe.model, &text, err)))
+                heed_model_describe(t->place, &t->recipe.model, &t->text, err)))
         return err->status;
     if (!new &&open_logs(t, err))
         return err->status;
@@ -240,7 +244,7 @@ static heed_status prepare_new(heed_trainer *t, heed_error *err)
     if (heed__trainer_open_corpora(t, err) || stage(t, err) ||
         heed__trainer_open_vocabularies(t, true, err))
         return err->status;
-    if (make_model(t, err) || check_batches(t, err))
+    if (heed__trainer_measure_text(t, err) || make_model(t, err) || check_batches(t, err))
         return err->status;
     return heed__recipe_absolute(&t->recipe, t->arena, err);
 }
@@ -273,7 +277,8 @@ static heed_status prepare_resume(heed_trainer *t, const heed_recipe *recipe, he
     if (heed__recipe_absolute(&t->recipe, t->arena, err) ||
         heed__recipe_may_become(&stored, &t->recipe, t->folder, &new_bits, err) ||
         heed__recipe_check(&t->recipe, err) || lock(t, err) || heed__trainer_open_corpora(t, err) ||
-        heed__trainer_open_vocabularies(t, false, err) || make_model(t, err))
+        heed__trainer_open_vocabularies(t, false, err) || heed__trainer_measure_text(t, err) ||
+        make_model(t, err))
         return err->status;
     if (new_bits)
         heed__trainer_say(t, HEED_LOG_WARNING,

@@ -1,5 +1,5 @@
-/* prepare_text.c: the text of a run: sentence pairs to train and to validate with, and
- * vocabularies, learned from the pairs where none is given. */
+/* prepare_text.c: the text of a run: sentence pairs to train and to validate with, vocabularies,
+ * learned from the pairs where none is given, and how long the sentences are. */
 #include "text/vocab.h"
 #include "train/trainer.h"
 
@@ -125,4 +125,73 @@ heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, he
     t->recipe.model.source_vocabulary = heed_vocab_size(t->source);
     t->recipe.model.target_vocabulary = heed_vocab_size(t->target);
     return HEED_OK;
+}
+
+/* ---- lengths ---- */
+
+/* So many pairs, spread evenly, stand for all. */
+#define MEASURED 10000
+/* Validation gives a translation as much more room than its source has tokens as 99 in 100 pairs
+ * need, and so many more, but no more than `heed translate` gives: an untrained model uses up what
+ * it gets, and training begins with one. */
+#define EXTRA_MORE 10
+#define EXTRA_MOST 50
+
+/* The smallest value that `share` in 100 do not pass; count[i] have the value i. */
+static int64_t quantile(const int64_t *count, int64_t values, int64_t share)
+{
+    int64_t total = 0, so_far = 0, i = 0;
+    for (int64_t k = 0; k < values; k++)
+        total += count[k];
+    while (i < values - 1 && (so_far += count[i]) * 100 < total * share)
+        i++;
+    return i;
+}
+
+/* Counts pairs by their source tokens in lengths[1..most], and by how many more their target has,
+ * up to EXTRA_MOST, in extras. */
+static heed_status count_lengths(const heed_trainer *t, int64_t most, int64_t *lengths,
+                                 int64_t extras[EXTRA_MOST + 1], heed_arena *arena, heed_error *err)
+{
+    int64_t pairs = heed_corpus_describe(t->corpus).pairs;
+    int64_t n = pairs < MEASURED ? pairs : MEASURED;
+    heed_status status = HEED_OK;
+    for (int64_t i = 0; !status && i < n; i++) {
+        heed_pair p = heed_corpus_pair(t->corpus, (int64_t)((double)i * (double)pairs / (double)n));
+        heed_tokens source, target;
+        heed_arena_reset(arena);
+        status = heed_vocab_encode(t->source, p.source, p.source_length, arena, &source, err);
+        if (!status)
+            status = heed_vocab_encode(t->target, p.target, p.target_length, arena, &target, err);
+        if (status || source.count > most || target.count > most)
+            continue;
+        int64_t extra = target.count - source.count;
+        lengths[source.count]++;
+        extras[extra < 0 ? 0 : extra < EXTRA_MOST ? extra : EXTRA_MOST]++;
+    }
+    return status;
+}
+
+heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    int64_t most = heed__trainer_max_tokens(t) - 1, extras[EXTRA_MOST + 1] = {0}; /* and EOS */
+    size_t room = (size_t)most + 1;
+    int64_t *lengths = heed__allocate_zeroed(&t->allocator, room, sizeof *lengths);
+    heed_arena *arena = heed_arena_new(&t->allocator, err);
+    heed_status status = !arena    ? HEED_MEMORY
+                         : lengths ? count_lengths(t, most, lengths, extras, arena, err)
+                                   : heed__fail(err, HEED_MEMORY, "out of memory for lengths");
+    heed_arena_free(arena);
+    if (!status) {
+        int64_t extra = quantile(extras, EXTRA_MOST + 1, 99) + EXTRA_MORE;
+        t->extra_length = extra < EXTRA_MOST ? extra : EXTRA_MOST;
+        t->text = (heed_text_config){.tokens = o->tokens == HEED_TOKENS_WHITESPACE ? HEED_WHITESPACE
+                                                                                   : o->vocab_type,
+                                     .bpe_joiner = o->bpe_joiner,
+                                     .trained_length = quantile(lengths, most + 1, 99),
+                                     .trained_longest = quantile(lengths, most + 1, 100)};
+    }
+    heed__release(&t->allocator, lengths, room, sizeof *lengths);
+    return status;
 }

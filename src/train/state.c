@@ -139,8 +139,8 @@ static void read_lists(struct reading *r, heed__train_state *s)
     s->n_candidates = array_at(r, "candidates", HEED_MAX_AVERAGE, &array);
     for (int i = 0; i < s->n_candidates; i++) {
         const json_t *pair = json_array_get(array, (size_t)i);
-        s->candidates[i] = (heed__candidate){json_integer_value(json_array_get(pair, 0)),
-                                             real_value(json_array_get(pair, 1))};
+        s->candidates[i] = (heed__ranked_save){json_integer_value(json_array_get(pair, 0)),
+                                               real_value(json_array_get(pair, 1))};
     }
     s->n_saves = array_at(r, "saves", HEED_MAX_KEEP, &array);
     for (int i = 0; i < s->n_saves; i++)

@@ -25,10 +25,10 @@
 #define HEED_EXPLODED 100.0
 
 /* One save that the average at the end may take. */
-typedef struct heed__candidate {
+typedef struct heed__ranked_save {
     int64_t update;
     double score; /* higher is better, whatever the metric; 0 for AVERAGE_LAST */
-} heed__candidate;
+} heed__ranked_save;
 
 /* What a save holds beside weights and moments: with it a run goes on as if it had not stopped. */
 typedef struct heed__train_state {
@@ -47,7 +47,7 @@ typedef struct heed__train_state {
     int64_t tokens;
     int64_t log_bytes;
     int64_t pairs, source_bytes, target_bytes; /* of the training data */
-    heed__candidate candidates[HEED_MAX_AVERAGE];
+    heed__ranked_save candidates[HEED_MAX_AVERAGE];
     int n_candidates;
     int64_t saves[HEED_MAX_KEEP]; /* of the schedule, oldest first */
     int n_saves;
@@ -66,6 +66,8 @@ struct heed_trainer {
     int lock;          /* descriptor, -1: none */
     heed_corpus *corpus, *valid;
     heed_vocab *source, *target;
+    heed_text_config text;
+    int64_t extra_length; /* of translations in validation */
     heed_model *model;
     heed_params *params; /* the model's */
     heed_optimizer *optimizer;
@@ -105,8 +107,12 @@ const char *heed__metric_name(int metric);
 heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err);
 /* new: they are learned, or copied, into t->place first.  Sets the model's sizes. */
 heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, heed_error *err);
+/* Sets text and extra_length from the sentence pairs. */
+heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err);
 
 /* ---- prepare.c ---- */
+/* Of a pair on either side, EOS included. */
+int64_t heed__trainer_max_tokens(const heed_trainer *t);
 void heed__trainer_say(const heed_trainer *t, heed_log_level level, const char *format, ...)
     HEED_PRINTF(3, 4);
 /* Moves the prepared folder to its own name, with a first save in it. */

@@ -1,5 +1,6 @@
 /* validate.c: how good the weights are: cross-entropy over the whole validation set, and BLEU and
  * chrF of real translations of it (of --valid-lines of them, drawn evenly). */
+#include "decode/translator.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -126,8 +127,10 @@ static heed_status draw_texts(const heed_trainer *t, struct texts *x, heed_arena
 
 static heed_status translate(heed_trainer *t, struct texts *x, heed_arena *arena, heed_error *err)
 {
-    heed_search_options search = {
-        .beam = t->recipe.train.valid_beam, .length_penalty = 0.6, .n_best = 1, .extra_length = 50};
+    heed_search_options search = {.beam = t->recipe.train.valid_beam,
+                                  .length_penalty = 0.6,
+                                  .n_best = 1,
+                                  .extra_length = t->extra_length};
     heed_translation *out = heed_arena_allocate(arena, sizeof *out * (size_t)x->count);
     if (!out)
         return heed__fail(err, HEED_MEMORY, "out of memory for validation");
@@ -135,6 +138,7 @@ static heed_status translate(heed_trainer *t, struct texts *x, heed_arena *arena
                                               heed_tape_threads(t->tape), &t->allocator, err);
     if (!tr)
         return err->status;
+    heed__translator_trained(tr, &t->text);
     heed_status status = HEED_OK;
     for (int64_t i = 0; !status && i < x->count && !stop_asked(t); i += LINES_AT_ONCE) {
         int64_t n = x->count - i < LINES_AT_ONCE ? x->count - i : LINES_AT_ONCE;
