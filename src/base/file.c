@@ -22,7 +22,8 @@ struct heed__atomic_file {
     int fd;
     int failed; /* errno of the first failed write, or 0 */
     size_t held;
-    char path[PATH_MAX];
+    char given[PATH_MAX]; /* as the caller names it, for messages */
+    char path[PATH_MAX];  /* where it is, links followed */
     char temporary[PATH_MAX];
     char buffer[BUFFER];
 };
@@ -92,6 +93,7 @@ heed__atomic_file *heed__atomic_open(const char *path, const heed_allocator *all
     f->held = 0;
     f->fd = -1;
     mode_t mode = 0;
+    snprintf(f->given, sizeof f->given, "%s", path);
     int number = resolve(path, f->path, &mode);
     if (!number && (f->fd = open_temporary(f)) < 0)
         number = errno;
@@ -141,7 +143,7 @@ heed_status heed__atomic_write(heed__atomic_file *f, const void *bytes, size_t s
         memcpy(f->buffer + f->held, bytes, size);
         f->held += size;
     }
-    return f->failed ? write_failed(err, f->path, f->failed) : HEED_OK;
+    return f->failed ? write_failed(err, f->given, f->failed) : HEED_OK;
 }
 
 /* 0 or an errno.  Some file systems cannot sync a directory and say EINVAL; nothing more can be
@@ -175,7 +177,7 @@ heed_status heed__atomic_commit(heed__atomic_file *f, heed_error *err)
         unlink(f->temporary);
     else
         number = sync_directory(f->path);
-    heed_status status = number ? write_failed(err, f->path, number) : HEED_OK;
+    heed_status status = number ? write_failed(err, f->given, number) : HEED_OK;
     heed_allocator a = f->allocator;
     heed__release(&a, f, 1, sizeof *f);
     return status;
