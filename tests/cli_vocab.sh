@@ -116,6 +116,6 @@ run /dev/null encode --vocab cut text
 exits 1; mentions "cannot read vocabulary 'cut': not a SentencePiece model, or a damaged one"
 [ ! -e v ]; verdict $? 'a vocabulary was left behind'
 run /dev/null train --output v --size 5000 text
-exits 0; mentions 'pieces, fewer than the 5000 asked for'
+exits 0; mentions 'pieces, so that is the vocabulary instead of 5000'
 
 finish

@@ -272,6 +272,7 @@ static void refused(void **state)
     assert_refused(NULL, NULL, TSV, HEED_FORMAT,
                    "train.tsv': 4 lines read, 4 skipped (1 not UTF-8, 1 with an empty side, 2 "
                    "without a tab)");
+    assert_string_equal(heard, ""); /* the counts say it all */
     put(TSV, "");
     assert_refused(NULL, NULL, TSV, HEED_FORMAT, "no usable sentence pair in '");
     assert_refused(NULL, NULL, NULL, HEED_ARGUMENT, "no corpus: expected names of source");

@@ -5,6 +5,7 @@
 #include "text/corpus.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/string.h"
 #include "text/corpus_file.h"
 #include "text/utf8.h"
 
@@ -31,12 +32,15 @@ struct heed_corpus {
     heed_corpus_report report;
 };
 
-/* A corpus being opened. */
+/* A corpus being opened.  What is said about lines is held back until it is known that some are
+ * usable: where none is, the counts alone say it better. */
 struct opening {
     heed_corpus *c;
     const heed_corpus_files *names;
     const heed_log_sink *log;
     heed_error *err;
+    heed__string held[3 * NAMED];
+    int holding;
 };
 
 static void say(const heed_log_sink *log, const char *line)
@@ -50,9 +54,9 @@ static void skip(struct opening *o, int64_t *count, const char *path, int64_t li
 {
     if (++*count > NAMED)
         return;
-    char text[512];
-    snprintf(text, sizeof text, "'%.300s' line %lld %s: pair skipped", path, (long long)line, what);
-    say(o->log, text);
+    heed__string *s = &o->held[o->holding++];
+    heed__string_init(s, &o->c->allocator);
+    heed__string_format(s, "'%.300s' line %lld %s: pair skipped", path, (long long)line, what);
 }
 
 /* White space of Unicode, control characters, and the two signs that have no width. */
@@ -185,6 +189,8 @@ static heed_status conclude(struct opening *o)
         return heed__fail(o->err, HEED_FORMAT, "no usable sentence pair in '%.150s'%s: %s",
                           o->names->pairs ? o->names->source[0] : o->names->tsv[0],
                           o->c->files > 1 ? " and its companions" : "", counts);
+    for (int i = 0; i < o->holding; i++)
+        say(o->log, heed__string_text(&o->held[i]));
     say(o->log, counts);
     return HEED_OK;
 }
@@ -209,7 +215,7 @@ heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sin
         goto failed;
     }
     c->files = count;
-    struct opening o = {c, files, log, &local};
+    struct opening o = {.c = c, .names = files, .log = log, .err = &local};
     if (open_files(&o))
         goto failed;
     c->index = heed__allocate(&a, (size_t)c->report.lines, sizeof *c->index);
@@ -223,7 +229,10 @@ heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sin
         enter_pair_of_files(&o, i);
     for (int i = 0; i < files->tsvs; i++)
         enter_tsv(&o, i);
-    if (conclude(&o))
+    conclude(&o);
+    for (int i = 0; i < o.holding; i++)
+        heed__string_deinit(&o.held[i]);
+    if (local.status)
         goto failed;
     return c;
 failed:
