@@ -17,11 +17,17 @@ static const char *first_bad(const heed_params *p, bool gradients)
     return NULL;
 }
 
+/* printf writes the sign of what is not a number. */
+static double shown(double x)
+{
+    return isnan(x) ? fabs(x) : x;
+}
+
 static heed_status diverged(const heed_trainer *t, const heed__update *u, heed_error *err)
 {
     const char *weight = first_bad(t->params, false);
     const char *gradient = weight ? NULL : first_bad(t->params, true);
-    double loss = u->nll / (double)u->target_tokens;
+    double loss = shown(u->nll / (double)u->target_tokens);
     if (weight || gradient)
         return heed__fail(err, HEED_NUMERIC,
                           "update %lld: the %s of '%.200s' %s not finite (loss %.4g a token, "
@@ -31,7 +37,7 @@ static heed_status diverged(const heed_trainer *t, const heed__update *u, heed_e
     return heed__fail(err, HEED_NUMERIC,
                       "update %lld: the loss is %.4g a token, gradient norm %.4g, learning rate "
                       "%.4g",
-                      (long long)t->state.update + 1, loss, u->norm, u->rate);
+                      (long long)t->state.update + 1, loss, shown(u->norm), u->rate);
 }
 
 static void count_tokens(const heed_trainer *t, heed__update *u)
