@@ -87,8 +87,9 @@ static bool read_all(line_reader *r, const char *path, const line_reader *other,
     if (n < 0)
         return false;
     if (other && n != *count) {
-        complain("%s has %lld lines, expected %lld as in %s", r->name, (long long)n,
-                 (long long)*count, other->name);
+        complain("%s has %lld lines, expected %lld as in %s%s", r->name, (long long)n,
+                 (long long)*count, other->name,
+                 n ? "" : ": name a file of translations, or let '--model' make them");
         return false;
     }
     if (n == 0) {
