@@ -62,11 +62,36 @@ static heed_status check_vocabularies(const heed_recipe *r, heed_error *err)
         return heed__fail(err, HEED_ARGUMENT,
                           "two vocabularies cannot share one matrix: with --no-joint or "
                           "--source-vocab use --tying target or --tying none");
-    if (o->bpe_joiner && o->tokens != HEED_TOKENS_WHITESPACE)
+    if (o->vocab_size && o->vocab_size <= HEED_PLACEHOLDER + HEED_PLACEHOLDERS)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--vocab-size is %lld, expected at least %d: %d pieces are special",
+                          (long long)o->vocab_size, HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 1,
+                          HEED_PLACEHOLDER + HEED_PLACEHOLDERS);
+    return HEED_OK;
+}
+
+/* What one kind of tokens has and the other would ignore in silence. */
+static heed_status check_tokens(const heed_train_options *o, heed_error *err)
+{
+    bool words = o->tokens == HEED_TOKENS_WHITESPACE;
+    if (words && o->vocab_type == HEED_BPE)
+        return heed__fail(
+            err, HEED_ARGUMENT,
+            "--vocab-type bpe learns to cut words, --tokens whitespace does not: leave "
+            "--tokens out, or, if the text is cut already, --vocab-type");
+    if (words && o->vocab_coverage < 1)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--vocab-coverage needs --tokens sentencepiece: for words there is "
+                          "--vocab-min-count");
+    if (!words && o->vocab_min_count > 1)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--vocab-min-count needs --tokens whitespace: for subwords there is "
+                          "--vocab-size");
+    if (o->bpe_joiner && !words)
         return heed__fail(err, HEED_ARGUMENT, "--bpe-joiner needs --tokens whitespace");
     if (o->bpe_joiner && !*o->bpe_joiner)
         return heed__fail(err, HEED_ARGUMENT, "--bpe-joiner is empty");
-    if (o->subword_sampling > 0 && o->tokens == HEED_TOKENS_WHITESPACE)
+    if (o->subword_sampling > 0 && words)
         return heed__fail(err, HEED_ARGUMENT,
                           "--subword-sampling needs --tokens sentencepiece: words are not cut");
     return HEED_OK;
@@ -103,6 +128,8 @@ heed_status heed__recipe_check(const heed_recipe *r, heed_error *err)
     heed_status status = check_files(&r->train, err);
     if (!status)
         status = check_vocabularies(r, err);
+    if (!status)
+        status = check_tokens(&r->train, err);
     return status ? status : check_training(&r->train, err);
 }
 
