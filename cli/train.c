@@ -3,6 +3,7 @@
 #include "train_progress.h"
 
 #include <heed/train.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,29 +42,69 @@ const heed_option_set train_options = {
     .examples = examples,
 };
 
-/* ---- signals: the first asks, the second does not wait ---- */
+/* ---- signals ---- */
 
-static volatile sig_atomic_t signals;
-
-static void on_signal(int number)
-{
-    (void)number;
-    if (signals++)
-        _exit(EXIT_INTERRUPTED);
-}
+/* A thread waits for them.  The first asks the trainer to save and stop; while there is nothing to
+ * save yet, it removes what is prepared and ends the program, because learning a vocabulary cannot
+ * be interrupted.  The second does not wait. */
+static struct {
+    pthread_mutex_t lock;
+    bool asked;
+    const char *preparing; /* the folder; NULL: it is there, or none is made */
+} stop = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool stop_asked(void *context)
 {
     (void)context;
-    return signals != 0;
+    pthread_mutex_lock(&stop.lock);
+    bool asked = stop.asked;
+    pthread_mutex_unlock(&stop.lock);
+    return asked;
 }
 
+static void set_preparing(const char *folder)
+{
+    pthread_mutex_lock(&stop.lock);
+    stop.preparing = folder;
+    pthread_mutex_unlock(&stop.lock);
+}
+
+static void *wait_for_signals(void *context)
+{
+    const sigset_t *signals = context;
+    for (int number;;) {
+        if (sigwait(signals, &number) != 0)
+            continue;
+        pthread_mutex_lock(&stop.lock);
+        if (stop.asked)
+            _exit(EXIT_INTERRUPTED);
+        stop.asked = true;
+        /* Behind the ^C that a terminal shows. */
+        fprintf(stderr, "%sstopping ...%s\n", isatty(STDERR_FILENO) ? "\n" : "",
+                stop.preparing ? "" : " (a second time: without a save)");
+        if (stop.preparing) {
+            heed_trainer_discard(stop.preparing, NULL);
+            _exit(EXIT_INTERRUPTED);
+        }
+        pthread_mutex_unlock(&stop.lock);
+    }
+    return NULL;
+}
+
+/* Before any other thread is made, so that none of them takes the signals. */
 static void catch_signals(void)
 {
-    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&a.sa_mask);
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
+    static sigset_t signals;
+    pthread_t thread;
+    signal(SIGINT, SIG_DFL); /* a shell may have it ignored in the background */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    if (pthread_create(&thread, NULL, wait_for_signals, &signals) == 0)
+        pthread_detach(thread);
+    else
+        pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 }
 
 /* ---- running ---- */
@@ -86,6 +127,8 @@ static int run(const struct settings *s, heed_trainer *t, struct progress *p)
     heed_error err = {0};
     heed_train_result result;
     heed_train_forecast forecast;
+    if (!s->dry_run)
+        set_preparing(NULL);
     heed_status status =
         s->dry_run ? heed_trainer_forecast(t, &forecast, &err) : heed_trainer_run(t, &result, &err);
     if (status) {
@@ -107,6 +150,7 @@ static int train(const struct settings *s)
     progress_begin(&p, s->json);
     heed_train_hooks hooks = {
         .log = {progress_line, &p}, .progress = progress_show, .stop = stop_asked, .context = &p};
+    set_preparing(s->resume ? NULL : s->folder);
     catch_signals();
     heed_trainer *t = s->resume ? heed_trainer_resume(s->resume, &s->recipe, &hooks, NULL, &err)
                                 : heed_trainer_new(s->folder, &s->recipe, &hooks, NULL, &err);
@@ -120,6 +164,7 @@ static int train(const struct settings *s)
         }
     }
     heed_trainer_free(t);
+    set_preparing(NULL);
     return code;
 }
 

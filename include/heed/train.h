@@ -176,7 +176,7 @@ typedef struct heed_train_options {
                         "pieces of a vocabulary; 0: 8000, or all words for whitespace tokens"),    \
         HEED_OPTION_INT(owner, at.vocab_min_count, "vocab-min-count", "1", 1, 1000000, "N",        \
                         "whitespace tokens: rarer words are unknown"),                             \
-        HEED_OPTION_REAL(owner, at.vocab_coverage, "vocab-coverage", "1", 0.5, 1, "X",             \
+        HEED_OPTION_REAL(owner, at.vocab_coverage, "vocab-coverage", "1", 0.98, 1, "X",            \
                          "share of the characters to cover; 0.9995 for Chinese or Japanese"),      \
         HEED_OPTION_BOOL(owner, at.joint, "joint", "true", "one vocabulary for both languages"),   \
         HEED_OPTION_TEXT(owner, at.vocab, "vocab", NULL, "FILE",                                   \
@@ -340,6 +340,9 @@ heed_trainer *heed_trainer_resume(const char *folder, const heed_recipe *recipe,
                                   const heed_train_hooks *hooks, const heed_allocator *allocator,
                                   heed_error *err);
 void heed_trainer_free(heed_trainer *t);
+/* Removes what heed_trainer_new has made so far, from another thread: for a program that ends
+ * without waiting for it, since learning a vocabulary cannot be interrupted. */
+heed_status heed_trainer_discard(const char *folder, heed_error *err);
 /* Until a limit is reached or stop says so. */
 heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_error *err);
 

@@ -40,7 +40,7 @@ bool heed__folder_empty(const char *path)
 {
     DIR *d = opendir(path);
     if (!d)
-        return errno == ENOENT;
+        return errno == ENOENT || !heed__folder_exists(path);
     int n = 0;
     for (struct dirent *e; n == 0 && (e = readdir(d));)
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;

@@ -128,14 +128,19 @@ static heed_status make_model(heed_trainer *t, heed_error *err)
 
 /* ---- the folder ---- */
 
+/* Where this process prepares `folder`. */
+static heed_status stage_name(const char *folder, heed__pathname path, heed_error *err)
+{
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    return heed__pathname_format(path, err, "%.*s.heed-%ld.tmp", (int)n, folder, (long)getpid());
+}
+
 static heed_status stage(heed_trainer *t, heed_error *err)
 {
     heed__pathname path;
-    size_t n = strlen(t->folder);
-    while (n > 1 && t->folder[n - 1] == '/')
-        n--;
-    if (heed__pathname_format(path, err, "%.*s.heed-%ld.tmp", (int)n, t->folder, (long)getpid()) ||
-        !(t->place = keep_text(t, path, err)))
+    if (stage_name(t->folder, path, err) || !(t->place = keep_text(t, path, err)))
         return err->status;
     if (mkdir(path, 0777) != 0) {
         t->place = NULL;
@@ -299,6 +304,13 @@ heed_trainer *heed_trainer_resume(const char *folder, const heed_recipe *recipe,
     heed_trainer_free(t);
     heed__fail(err, own.status, "%s", own.text);
     return NULL;
+}
+
+heed_status heed_trainer_discard(const char *folder, heed_error *err)
+{
+    heed__pathname path;
+    heed_status status = stage_name(folder, path, err);
+    return status ? status : heed__folder_remove(path, err);
 }
 
 void heed_trainer_free(heed_trainer *t)
