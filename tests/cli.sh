@@ -4,9 +4,6 @@
 set -u
 . "$(dirname "$0")/case.inc"
 
-complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
-quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
-
 # Catches a program that says nothing to someone who does not know it.
 run
 exits 0; says '^usage: heed <command>'; says '^  selftest '; quiet_err

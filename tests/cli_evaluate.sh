@@ -6,10 +6,6 @@ set -u
 . "$(dirname "$0")/case.inc"
 fixture=$tree/tests/metric
 
-complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
-quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
-# prints LINE...: stdout is these lines.
-prints() { printf '%s\n' "$@" | cmp -s - out; verdict $? "stdout is not '$*'"; }
 # refuses CODE LINE ARGUMENT...
 refuses() {
     code=$1 line=$2
@@ -113,7 +109,7 @@ refuses 1 "heed: 'short' has 1 lines, expected 2 as in 'ref'" --reference ref --
 refuses 1 "heed: cannot read 'missing': No such file or directory" --reference ref missing
 refuses 1 "heed: cannot read 'missing': No such file or directory" --reference missing hyp
 refuses 1 "heed: 'in' is empty, expected lines of text" --reference in in
-refuses 1 "heed: standard input has 0 lines, expected 2 as in 'ref'" --reference ref
+refuses 1 "heed: standard input has 0 lines, expected 2 as in 'ref': name a file of translations, or let '--model' make them" --reference ref
 refuses 1 "heed: 'ref' has 2 lines, expected 1 as in 'short'" --reference short --model m --source ref
 
 # Catches tokenised text that is scored as if it were not, in silence.

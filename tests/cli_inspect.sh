@@ -4,7 +4,6 @@
 set -u
 . "$(dirname "$0")/case.inc"
 
-quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
 holds() { grep -q -- "$2" "$1"; verdict $? "'$1' lacks '$2'"; }
 
 i=0

@@ -5,11 +5,6 @@
 set -u
 . "$(dirname "$0")/case.inc"
 
-complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
-quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
-# prints LINE...: stdout is these lines.
-prints() { printf '%s\n' "$@" | cmp -s - out; verdict $? "stdout is not '$*'"; }
-
 capitals() { tr 'a-l' 'A-L'; }
 
 awk 'BEGIN {

@@ -14,8 +14,6 @@ run() {
 }
 says() { [ "$(cat out)" = "$1" ]; verdict $? "stdout is not '$1'"; }
 same() { cmp -s out "$1"; verdict $? "stdout is not '$1'"; }
-complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
-quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
 
 i=0
 while [ $i -lt 200 ]; do
