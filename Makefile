@@ -145,7 +145,7 @@ endif
 NOT_DOUBLE := test_learning test_threads test_crash
 NOT_SAN := test_learning test_crash
 
-.PHONY: all build tests fuzzers demo test check-long lint format deps bench install uninstall clean \
+.PHONY: all build tests fuzzers demo test check-long lint format deps bench bench-peers install uninstall clean \
         help FORCE
 
 # Targets that people call make sure that what they need is installed, then start make again: the
@@ -309,6 +309,11 @@ bench: ## measure the kernels against what this machine gives
 	@tools/deps build
 	@$(MAKE) $(JOBS) build
 	@build/heed bench kernels
+
+bench-peers: ## the same training steps in heed and in PyTorch, alternately: make bench-peers DATA=dir
+	@tools/deps build openblas peers
+	@$(MAKE) $(JOBS) build
+	@bench/peers/run build/heed
 
 # Headers, both libraries, heed.pc, the program and its page; DESTDIR stages, PREFIX is for good.
 install: ## into PREFIX (/usr/local), staged under DESTDIR
