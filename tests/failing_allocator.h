@@ -1,5 +1,5 @@
-/* failing_allocator.h: an allocator whose n-th call fails, that counts what is still held, and whose
- * memory is not zero by luck. */
+/* failing_allocator.h: an allocator whose n-th call fails, that counts what is still held, and
+ * whose memory is not zero by luck. */
 #ifndef HEED_TESTS_FAILING_ALLOCATOR_H
 #define HEED_TESTS_FAILING_ALLOCATOR_H
 

@@ -207,8 +207,8 @@ static void test_score_edges(void **state)
                                   "model takes");
 }
 
-/* A model all of whose weights are zero but the embeddings and the last bias: logits are `other` for
- * every token and `begin` for BOS, times 32 and `last`. */
+/* A model all of whose weights are zero but the embeddings and the last bias: logits are `other`
+ * for every token and `begin` for BOS, times 32 and `last`. */
 static heed_model *one_sided(heed_real begin, heed_real other, heed_real last)
 {
     heed_error err = {0};

@@ -35,7 +35,7 @@ static heed_status check_common(const heed_model_config *c, heed_error *err)
         return heed__fail(err, HEED_ARGUMENT,
                           "option '--longest' is %lld, expected a whole number from 2 to 1000000",
                           (long long)c->longest);
-    if (!(c->label_smoothing >= 0 && c->label_smoothing < 1))
+    if (!(c->label_smoothing >= 0 && c->label_smoothing <= 0.99))
         return heed__fail(err, HEED_ARGUMENT,
                           "option '--label-smoothing' is %g, expected a number from 0 to 0.99",
                           c->label_smoothing);
