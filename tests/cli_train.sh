@@ -134,8 +134,8 @@ bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --mode
     bad 1 "'nowhere.spm': No such file or directory" --model m $ok --vocab nowhere.spm
     bad 2 "is a list of words: use --tokens whitespace" --model m $ok --vocab whole/shared.vocab
     bad 1 "'nowhere/m'" --model nowhere/m $ok --tokens whitespace
-    bad 1 "raise --max-tokens" --model m $ok --tokens whitespace --max-tokens 2
-    bad 1 "raise --longest" --model m $ok --tokens whitespace --longest 5
+    bad 1 "raise --max-tokens" --model m $ok $small --tokens whitespace --max-tokens 2
+    bad 1 "raise --longest" --model m $ok $small --tokens whitespace --longest 5
     bad 2 '--vocab-type bpe learns to cut words' --model m $ok --tokens whitespace --vocab-type bpe
     bad 2 '--vocab-min-count needs --tokens whitespace' --model m $ok --vocab-min-count 2
     bad 2 '--vocab-size is 5, expected at least 14' --model m $ok --vocab-size 5

@@ -143,8 +143,8 @@ typedef struct heed_train_options {
     int average_kind; /* heed_average_kind */
     int64_t valid_every;
     double valid_minutes;
-    /* Translations may have as many more tokens than their source as 99 in 100 pairs of the training
-     * have, and 10 more, 50 at most. */
+    /* Translations may have as many more tokens than their source as 99 in 100 pairs of the
+     * training have, and 10 more, but 50 at most. */
     int64_t valid_beam, valid_lines;
     int valid_metric;   /* heed_valid_metric */
     int valid_tokenize; /* 0: 13a, or multi-bleu for whitespace tokens; else heed_tokenize + 1 */

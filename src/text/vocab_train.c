@@ -137,8 +137,9 @@ static heed_status learn(const heed_vocab_options *o, const heed_line_source *li
     heed_status status = o->kind == HEED_WHITESPACE ? heed__words_learn(o, lines, path, &count, err)
                                                     : heed__spm_learn(o, lines, path, &count, err);
     if (!status && count < o->size)
-        tell(log, HEED_LOG_WARNING, "the text supports %d pieces, so that is the vocabulary instead of %lld",
-             count, (long long)o->size);
+        tell(log, HEED_LOG_WARNING,
+             "the text supports %d pieces, so that is the vocabulary instead of %lld", count,
+             (long long)o->size);
     return status;
 }
 
