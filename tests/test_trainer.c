@@ -15,10 +15,11 @@
 struct watch {
     int stop_question; /* stop at this question, from 1; 0: never */
     int questions;
-    int64_t stop_after; /* updates; 0: never */
-    int64_t poison;     /* make this update's gradient NaN; 0: none */
-    int poisonings;     /* how many times */
-    int64_t updates;    /* progress calls of that kind */
+    int64_t stop_after;  /* updates; 0: never */
+    int64_t poison;      /* make this update's gradient NaN; 0: none */
+    int poisonings;      /* how many times */
+    bool poison_weights; /* instead of the gradient */
+    int64_t updates;     /* progress calls of that kind */
     int validations, rollbacks;
     double first_loss, rate;
     char warnings[2048], lines[2048];
@@ -61,7 +62,10 @@ static void watch_gradients(void *context, heed_params *p, int64_t update)
     struct watch *w = context;
     if (update == w->poison && w->poisonings > 0) {
         w->poisonings--;
-        heed_tensor_grad(heed_params_entry(p, 1).tensor)[0] = (heed_real)NAN;
+        if (w->poison_weights)
+            heed_tensor_data(heed_params_entry(p, 0).tensor)[0] = -(heed_real)NAN;
+        else
+            heed_tensor_grad(heed_params_entry(p, 1).tensor)[0] = (heed_real)NAN;
     }
 }
 
@@ -228,6 +232,18 @@ static void test_gives_up(void **state)
     assert_non_null(strstr(err.text, "choose a smaller --rate"));
     struct watch again = {0};
     assert_int_equal(train_well(in_room("m"), NULL, true, &again).last.update, 30);
+}
+
+/* Catches a loss that is reported as "-nan". */
+static void test_nan_has_no_sign(void **state)
+{
+    (void)state;
+    struct watch w = {.poison = 12, .poisonings = 4, .poison_weights = true};
+    heed_train_hooks hooks = hooks_of(&w);
+    heed_error err = {0};
+    assert_int_equal(train_in(in_room("m"), NULL, false, &hooks, NULL, &err), HEED_NUMERIC);
+    assert_non_null(strstr(err.text, "update 13: the weights of '"));
+    assert_non_null(strstr(err.text, "are not finite (loss nan a token"));
 }
 
 /* Catches an exploding loss that passes for a number. */
@@ -427,6 +443,7 @@ int main(void)
         TEST(test_rolls_back),
         TEST(test_gives_up),
         TEST(test_absurd_rate),
+        TEST(test_nan_has_no_sign),
         TEST(test_patience),
         TEST(test_epochs),
         TEST(test_holds_out),
