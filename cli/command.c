@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void complain(const char *format, ...)
 {
@@ -55,6 +56,9 @@ bool results_written(void)
     static bool failed;
     errno = 0;
     bool lost = (fflush(stdout) != 0) | ferror(stdout);
+    /* The write that failed may lie behind us and its reason be gone: it stops one more, too. */
+    if (lost && !failed && !errno && write(STDOUT_FILENO, "\n", 1) > 0)
+        errno = 0;
     if (lost && !failed)
         complain("cannot write to standard output: %s", errno ? strerror(errno) : "write error");
     failed |= lost;

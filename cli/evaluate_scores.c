@@ -165,7 +165,7 @@ static bool evaluate_whole(const struct evaluation *e, const char *const *hypoth
 static bool evaluate_sentences(const struct evaluation *e, const char *const *hypothesis,
                                const char *const *reference, int64_t count, heed_error *err)
 {
-    for (int64_t line = 0; line < count; line++) {
+    for (int64_t line = 0; line < count && !ferror(stdout); line++) {
         if (e->json)
             printf("{\"line\":%lld", (long long)line + 1);
         for (int i = 0; i < e->count; i++) {

@@ -3,7 +3,6 @@
 #include "command.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,11 +134,11 @@ static json_t *facts(const struct inspect_settings *s, const heed_translator *tr
     const heed_model_config *c = heed_model_configuration(heed_translator_model(tr));
     const heed_transformer_config *t = &c->transformer;
     const heed_vocab *source = heed_translator_source(tr), *target = heed_translator_target(tr);
-    json_t *all = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "model", s->model,
-                            "arch", "transformer", "encoder_layers", (json_int_t)t->encoder_layers,
-                            "decoder_layers", (json_int_t)t->decoder_layers, "d", (json_int_t)t->d,
-                            "ff", (json_int_t)t->ff, "heads", (json_int_t)t->heads, "pre_norm",
-                            t->pre_norm, "longest", (json_int_t)c->longest);
+    json_t *all = json_pack(
+        "{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "model", json_string_nocheck(s->model),
+        "arch", "transformer", "encoder_layers", (json_int_t)t->encoder_layers, "decoder_layers",
+        (json_int_t)t->decoder_layers, "d", (json_int_t)t->d, "ff", (json_int_t)t->ff, "heads",
+        (json_int_t)t->heads, "pre_norm", t->pre_norm, "longest", (json_int_t)c->longest);
     json_object_set_new(all, "vocabulary",
                         json_pack("{s:s, s:b, s:i, s:i}", "tokens", kinds[tokens], "shared",
                                   source == target, "source", (int)heed_vocab_size(source),
@@ -223,6 +222,18 @@ static void print_facts(const json_t *all)
         print_training(run);
 }
 
+/* A directory may have a name that JSON cannot hold. */
+static bool print_json(const json_t *all)
+{
+    char *text = json_dumps(all, JSON_INDENT(1));
+    if (text)
+        puts(text);
+    else
+        complain("cannot print the facts as JSON: the name of the model directory is not UTF-8");
+    free(text);
+    return text != NULL;
+}
+
 bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr)
 {
     heed_error err = {0};
@@ -235,13 +246,12 @@ bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr)
         return false;
     }
     json_t *all = facts(s, tr, text.tokens);
-    if (s->json)
-        json_dumpf(all, stdout, JSON_INDENT(1)), putchar('\n');
-    else
+    bool good = !s->json || print_json(all);
+    if (!s->json)
         print_facts(all);
     json_decref(all);
     heed_arena_free(arena);
-    return true;
+    return good;
 }
 
 /* ---- the command ---- */

@@ -80,18 +80,23 @@ static heed_status piece_labels(const heed_vocab *v, const int32_t *id, int64_t 
     return HEED_OK;
 }
 
-/* Chinese and Japanese put no spaces between words: their pieces stay apart.  U+3000 to U+9FFF is
- * what begins with these bytes in UTF-8. */
-static bool unspaced(const char *piece)
+/* Pieces that are words of their own though no space says so: Chinese and Japanese (U+3000 to
+ * U+9FFF is what begins with these bytes in UTF-8), and signs that only stand beside a word. */
+static bool stands_apart(const char *piece)
 {
+    static const char space[] = "\u2581"; /* SentencePiece's */
+    if (strncmp(piece, space, sizeof space - 1) == 0)
+        piece += sizeof space - 1;
+    if (*piece && piece[strspn(piece, ".,;:!?\"()")] == '\0')
+        return true;
     for (; *piece; piece++)
         if ((unsigned char)*piece >= 0xE3 && (unsigned char)*piece <= 0xE9)
             return true;
     return false;
 }
 
-/* word[i]: which word piece i belongs to.  Where a whole side would be one word (a compound, a number),
- * joining would hide everything, and its pieces stay apart too. */
+/* word[i]: which word piece i belongs to.  Where a whole side would be one word (a compound, a
+ * number), joining would hide everything, and its pieces stay apart too. */
 static void begin_words(const heed_vocab *v, const int32_t *id, int64_t n, int32_t *word)
 {
     int64_t specials = 0;
@@ -101,7 +106,7 @@ static void begin_words(const heed_vocab *v, const int32_t *id, int64_t n, int32
     int32_t words = 0, before = -1;
     bool was_apart = true;
     for (int64_t i = 0; i < n; i++) {
-        bool apart = single || unspaced(heed_vocab_piece(v, id[i]));
+        bool apart = single || stands_apart(heed_vocab_piece(v, id[i]));
         words += apart || was_apart || word[i] != before;
         was_apart = apart;
         before = word[i];

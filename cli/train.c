@@ -27,7 +27,7 @@ static const heed_option fields[] = {
 };
 static const char *const examples[] = {
     "heed train --model m --preset tiny --source train.en --target train.de",
-    "heed train --model m --preset small --tsv pairs.tsv.gz --valid-tsv dev.tsv --max-minutes 30",
+    "heed train --model m --tsv pairs.tsv.gz --valid-tsv dev.tsv --max-minutes 30",
     "heed train --model m --tsv pairs.tsv --preset tiny --dry-run",
     "heed train --resume m --max-updates 20000",
     NULL,
@@ -143,13 +143,14 @@ static bool check(const struct settings *s)
 /* A resumed run starts from its stored options, and what is given again must agree with them or be
  * one that may change: they are read like a config file before the command line.  NULL after
  * saying what is wrong. */
-static const char **resumed_words(const invocation *in, int argc, const char *const *argv,
+static const char **resumed_words(invocation *in, int argc, const char *const *argv,
                                   const char *folder)
 {
     static const char name[] = "/training/options.json";
     size_t n = strlen(folder) + sizeof name;
     char *path = heed_arena_allocate(in->arena, n);
     const char **words = heed_arena_allocate(in->arena, sizeof *words * (size_t)(argc + 2));
+    in->exit_code = EXIT_FAILED;
     if (!path || !words) {
         complain("out of memory");
         return NULL;
@@ -161,6 +162,7 @@ static const char **resumed_words(const invocation *in, int argc, const char *co
         words[i + 2] = argv[i];
         if (strcmp(argv[i], "--preset") == 0 || strncmp(argv[i], "--preset=", 9) == 0) {
             complain("--preset cannot change on resume; leave it out, or train '%s' anew", folder);
+            in->exit_code = EXIT_USAGE;
             return NULL;
         }
     }
@@ -171,13 +173,12 @@ static const char **resumed_words(const invocation *in, int argc, const char *co
     return words;
 }
 
-static int run_resumed(const invocation *outer, int argc, const char *const *argv,
-                       struct settings *s)
+static int run_resumed(invocation *outer, int argc, const char *const *argv, struct settings *s)
 {
     const char **words = resumed_words(outer, argc, argv, s->resume);
     invocation in;
     if (!words)
-        return EXIT_USAGE;
+        return outer->exit_code;
     bool go = invocation_begin(&in, &train_options, argc + 2, words, s);
     int code = go ? train(s) : in.exit_code;
     invocation_end(&in);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,15 +53,22 @@ static const char *metric_name(const char *metric)
     return strcmp(metric, "bleu") == 0 ? "BLEU" : strcmp(metric, "chrf") == 0 ? "chrF" : metric;
 }
 
+/* What does not fit would go on in a second line, which the next state does not overwrite. */
+static void cut_to_terminal(char *line)
+{
+    struct winsize w;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 && strlen(line) >= w.ws_col)
+        line[w.ws_col - 1] = '\0';
+}
+
 static void show_update(struct progress *p, const heed_train_progress *t)
 {
     char line[256], left[32];
-    int n =
-        snprintf(line, sizeof line,
-                 "epoch %lld  update %lld  loss %.3f  perplexity %.4g  %.0f tokens/s  rate %.3g "
-                 " norm %.3g",
-                 (long long)t->epoch, (long long)t->update, t->loss, exp(t->loss), t->speed,
-                 t->rate, t->norm);
+    int n = snprintf(line, sizeof line,
+                     "epoch %lld  update %lld  loss %.3f  ppl %.4g  %.0f tokens/s  rate %.3g  "
+                     "norm %.3g",
+                     (long long)t->epoch, (long long)t->update, t->loss, exp(t->loss), t->speed,
+                     t->rate, t->norm);
     double gained = t->fraction - p->fraction, spent = now() - p->begun;
     if (gained > 0 && spent > 2)
         n += snprintf(line + n, sizeof line - (size_t)n, "  left %s",
@@ -68,6 +76,8 @@ static void show_update(struct progress *p, const heed_train_progress *t)
     if (isfinite(t->best))
         snprintf(line + n, sizeof line - (size_t)n, "  best %s %.*f", metric_name(t->metric),
                  strcmp(t->metric, "loss") == 0 ? 3 : 2, t->best);
+    if (p->terminal)
+        cut_to_terminal(line);
     fprintf(stderr, p->terminal ? "\r%s\033[K" : "%s\n", line);
     fflush(stderr);
     p->open = p->terminal;

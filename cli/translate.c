@@ -2,6 +2,7 @@
 #include "command.h"
 #include "lines.h"
 
+#include <errno.h>
 #include <heed/decode.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,16 +128,16 @@ static bool translate_file(struct run *r, const char *path)
     return good;
 }
 
-/* A file that cannot be read is better known before an hour of work on the others. */
+/* A file that cannot be read is better known before an hour of work on the others.  It is not
+ * opened: a pipe can be opened only once. */
 static bool readable(const heed_option_list *files)
 {
-    bool good = true;
-    for (int i = 0; good && i < files->count; i++) {
-        line_reader in;
-        good = lines_open(&in, files->items[i]);
-        lines_close(&in);
-    }
-    return good;
+    for (int i = 0; i < files->count; i++)
+        if (strcmp(files->items[i], "-") != 0 && access(files->items[i], R_OK) != 0) {
+            complain("cannot read '%s': %s", files->items[i], strerror(errno));
+            return false;
+        }
+    return true;
 }
 
 static bool run_all(struct run *r, const heed_option_list *files)
@@ -158,6 +159,8 @@ static bool run_all(struct run *r, const heed_option_list *files)
         return false;
     }
     clock_gettime(CLOCK_MONOTONIC, &r->start);
+    if (files->count == 0 && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+        fputs("type lines to translate; Ctrl-D ends\n", stderr);
     if (files->count == 0)
         return translate_file(r, "-");
     for (int i = 0; good && i < files->count; i++)

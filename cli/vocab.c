@@ -72,11 +72,29 @@ static void tell(void *context, heed_log_level level, const char *line)
     complain("%s", line);
 }
 
+/* The lines, counted; says so at their end, because from then on nothing is heard for a while. */
+struct counted {
+    heed_lines *lines;
+    int64_t count;
+};
+
+static heed_status next_counted(void *context, const char **text, size_t *length, heed_error *err)
+{
+    struct counted *c = context;
+    heed_status status = heed_lines_next(c->lines, text, length, err);
+    if (!status && *text)
+        c->count++;
+    else if (!status)
+        fprintf(stderr, "read %" PRId64 " lines, learning\n", c->count);
+    return status;
+}
+
 static int train(const struct settings *s, heed_lines *lines, const heed_vocab *v, heed_arena *a)
 {
     (void)v, (void)a;
     heed_error err = {0};
-    heed_line_source source = heed_lines_source(lines);
+    struct counted counted = {lines, 0};
+    heed_line_source source = {next_counted, &counted};
     heed_log_sink log = {tell, NULL};
     heed_vocab_options o = {
         .kind = (heed_vocab_kind)s->type,
@@ -182,6 +200,8 @@ static int each_line(line_work *work, const struct settings *s, heed_lines *line
         if (!work(s, v, text, length, number, arena, &err))
             complain_line(lines, ++wrong, err.text);
         putchar('\n');
+        if (ferror(stdout)) /* the program's end says why */
+            return EXIT_FAILED;
     }
     if (wrong > COMPLAINTS)
         complain("%" PRId64 " lines in all could not be used", wrong);

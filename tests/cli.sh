@@ -2,37 +2,10 @@
 # cli.sh: the program from outside: stdout, stderr and exit code of each command.
 # Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
 set -u
-heed=${1:-build/heed}
-case $heed in /*) ;; *) heed=$PWD/$heed ;; esac
-[ -x "$heed" ] || { echo "there is no program '$heed'" >&2; exit 1; }
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-cd "$room" || exit 1
-passed=0 failed=0
+. "$(dirname "$0")/case.inc"
 
-# run ARGUMENT...: leaves out, err and the exit code in rc.
-run() {
-    what="heed $*"
-    "$heed" "$@" >out 2>err </dev/null
-    rc=$?
-}
-
-verdict() {
-    if [ "$1" = 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED %s: %s\n' "$what" "$2"
-        sed 's/^/    out: /' out | head -n 20
-        sed 's/^/    err: /' err | head -n 20
-    fi
-}
-
-exits() { [ "$rc" = "$1" ]; verdict $? "exit $rc, expected $1"; }
-says() { grep -q -- "$1" out; verdict $? "stdout lacks '$1'"; }
 complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
 quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
-quiet_err() { [ ! -s err ]; verdict $? "stderr is not empty"; }
 
 # Catches a program that says nothing to someone who does not know it.
 run
@@ -143,5 +116,4 @@ what='heed list ops >&-'
 rc=$?
 exits 1; complains 'heed: cannot write to standard output: Bad file descriptor'
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -1,9 +1,11 @@
-/* failing_allocator.h: an allocator whose n-th call fails, and that counts what is still held. */
+/* failing_allocator.h: an allocator whose n-th call fails, that counts what is still held, and
+ * whose memory is not zero by luck. */
 #ifndef HEED_TESTS_FAILING_ALLOCATOR_H
 #define HEED_TESTS_FAILING_ALLOCATOR_H
 
 #include <heed/base.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct failing {
     int calls;   /* so far */
@@ -17,7 +19,8 @@ static void *failing_allocate(void *context, size_t size)
     if (++f->calls == f->fail_at)
         return NULL;
     f->held += (long)size;
-    return aligned_alloc(64, (size + 64) / 64 * 64);
+    void *memory = aligned_alloc(64, (size + 64) / 64 * 64);
+    return memory ? memset(memory, 0xA5, size) : NULL;
 }
 
 static void failing_release(void *context, void *memory, size_t size)

@@ -54,7 +54,7 @@ static inline void put_specials(struct bytes *b)
     put_piece(b, "<s>", 0, CONTROL);
     put_piece(b, "</s>", 0, CONTROL);
     for (int i = 0; i < HEED_PLACEHOLDERS; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "<ph%d>", i);
         put_piece(b, name, 0, USER);
     }

@@ -2,11 +2,15 @@
 #include "base/file.h"
 #include "base/lines.h"
 
+#include <fcntl.h>
+#include <heed/text.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cmocka.h>
@@ -179,13 +183,84 @@ static void memory_runs_out(void **state)
     }
 }
 
+/* Catches lines lost between two files, or counted on from one to the next. */
+static void of_several_files(void **state)
+{
+    (void)state;
+    char path[4][128];
+    const char *paths[4];
+    static const char *const names[] = {"a", "b.gz", "c", "missing"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path[i], sizeof *path, "%s", in_folder(names[i]));
+        paths[i] = path[i];
+    }
+    write_plain(paths[0], "1\n2", 3);
+    write_gz(paths[1], "", 0);
+    write_plain(paths[2], "3\n", 2);
+    struct failing c = {0};
+    heed_allocator a = failing_allocator(&c);
+    heed_error err = {0};
+    heed_lines *l = heed_lines_open(paths, 4, &a, &err);
+    static const char *const lines[] = {"1", "2", "3"};
+    static const int file[] = {0, 0, 2}, number[] = {1, 2, 1};
+    const char *line, *where;
+    size_t length;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(heed_lines_next(l, &line, &length, &err), HEED_OK);
+        assert_string_equal(line, lines[i]);
+        assert_int_equal(length, 1);
+        assert_int_equal(heed_lines_where(l, &where), number[i]);
+        assert_string_equal(where, paths[file[i]]);
+    }
+    assert_int_equal(heed_lines_next(l, &line, &length, &err), HEED_IO);
+    assert_non_null(strstr(err.text, "missing': No such file or directory"));
+    heed_lines_free(l);
+    l = heed_lines_open(paths, 0, &a, &err);
+    assert_int_equal(heed_lines_next(l, &line, &length, NULL), HEED_OK);
+    assert_null(line);
+    heed_lines_free(l);
+    assert_int_equal(c.held, 0);
+}
+
+/* What "-" gives while fd is standard input; closes fd. */
+static void read_standard_input(int fd, char *out, size_t room)
+{
+    int before = dup(STDIN_FILENO);
+    assert_int_equal(dup2(fd, STDIN_FILENO), STDIN_FILENO);
+    close(fd);
+    read_all("-", HEED_LINE_LIMIT, out, room);
+    if (before >= 0)
+        dup2(before, STDIN_FILENO);
+    close(before >= 0 ? before : STDIN_FILENO);
+}
+
+/* Catches standard input opened by its name, which a socket cannot be, and a file read from its
+ * beginning where somebody has read some of it. */
+static void of_standard_input(void **state)
+{
+    (void)state;
+    char got[64];
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    assert_int_equal(write(pair[1], "1\n2\n", 4), 4);
+    close(pair[1]);
+    read_standard_input(pair[0], got, sizeof got);
+    assert_string_equal(got, "1|2|");
+    write_plain(in_folder("half"), "1\n2\n3\n", 6);
+    int fd = open(in_folder("half"), O_RDONLY);
+    assert_int_equal(lseek(fd, 2, SEEK_SET), 2);
+    read_standard_input(fd, got, sizeof got);
+    assert_string_equal(got, "2|3|");
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(plain_and_gzip), IN_FOLDER(of_any_length),   IN_FOLDER(refused),
-        IN_FOLDER(broken_gzip),    IN_FOLDER(memory_runs_out),
+        IN_FOLDER(plain_and_gzip),    IN_FOLDER(of_any_length),    IN_FOLDER(refused),
+        IN_FOLDER(broken_gzip),       IN_FOLDER(of_several_files), IN_FOLDER(memory_runs_out),
+        IN_FOLDER(of_standard_input),
     };
     return cmocka_run_group_tests_name("lines", tests, NULL, NULL);
 }

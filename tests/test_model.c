@@ -215,13 +215,16 @@ static void wrong_configurations_are_refused(void **state)
     REFUSED(source_vocabulary, 2, "the source vocabulary has 2 pieces, expected at least 3");
     REFUSED(arch, 9, "architecture 9 is none of the 1 there are");
     REFUSED(longest, 1, "option '--longest' is 1, expected a whole number from 2 to 1000000");
-    REFUSED(label_smoothing, 1, "option '--label-smoothing' is 1, expected a number from 0");
+    /* What a configuration file could not say. */
+    REFUSED(label_smoothing, 0.995,
+            "option '--label-smoothing' is 0.995, expected a number from 0");
     REFUSED(transformer.encoder_layers, 0,
             "option '--encoder-layers' is 0, expected a whole number from 1 to 256");
     REFUSED(transformer.heads, 0, "option '--heads' is 0, expected a whole number from 1 to 1024");
     REFUSED(transformer.d_k, -1, "option '--d-k' is -1, expected a whole number from 0 to 65536");
     REFUSED(transformer.norm, 3, "option '--norm' is 3, expected a whole number from 0 to 2");
-    REFUSED(transformer.dropout, 1, "option '--dropout' is 1, expected a number from 0 to 0.95");
+    REFUSED(transformer.dropout, 0.97,
+            "option '--dropout' is 0.97, expected a number from 0 to 0.95");
     REFUSED(transformer.ff_dropout, NAN, "option '--ff-dropout' is nan, expected a number");
     config = small_config();
     config.transformer.d = 65536;

@@ -1,135 +1,10 @@
-/* test_show.c: curves and attention as pictures. */
+/* test_show.c: attention as SVG, as a page and in the terminal. */
 #include "failing_allocator.h"
-#include "well_formed.h"
+#include "picture_check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-#include <heed/show.h>
 #include <jansson.h>
 #include <math.h>
 #include <utf8proc.h>
-
-static heed_arena *arena;
-
-static int make_arena(void **state)
-{
-    (void)state;
-    arena = heed_arena_new(NULL, NULL);
-    return arena ? 0 : 1;
-}
-
-static int free_arena(void **state)
-{
-    (void)state;
-    heed_arena_free(arena);
-    return 0;
-}
-
-static void check_xml(const char *text)
-{
-    const char *at = not_well_formed(text);
-    if (at)
-        fail_msg("not well-formed at '%.60s'", at);
-}
-
-static int64_t occurrences(const char *text, const char *of)
-{
-    int64_t n = 0;
-    for (const char *p = text; (p = strstr(p, of)); p += strlen(of))
-        n++;
-    return n;
-}
-
-/* ---- curves ---- */
-
-static const char *draw_curve(const double *x, const double *y, int64_t n, bool logarithmic)
-{
-    heed_curve curve = {"a & b", x, y, n};
-    heed_curve_panel panel = {"<loss>", &curve, 1, logarithmic};
-    const char *svg;
-    heed_error err = {0};
-    assert_int_equal(heed_curves_svg("title", "updates", &panel, 1, arena, &svg, &err), HEED_OK);
-    check_xml(svg);
-    return svg;
-}
-
-/* Catches data that breaks the picture: nothing, one point, gaps, constants, huge and tiny numbers,
- * numbers that a logarithm does not take. */
-static void odd_curves(void **state)
-{
-    (void)state;
-    static const double x[] = {1, 2, 3, 4, 5, 6};
-    static const double y[][6] = {
-        {1, 2, 3, 4, 5, 6},
-        {7, 7, 7, 7, 7, 7},
-        {0, 0, 0, 0, 0, 0},
-        {NAN, NAN, NAN, NAN, NAN, NAN},
-        {1, NAN, 2, INFINITY, -INFINITY, 3},
-        {1e308, -1e308, 0, 1, 2, 3},
-        {1e-300, 1e-310, 0, 3e-300, 2e-300, 1e-300},
-        {-3, -2, -1, 0, 1, 2},
-        {1e-7, 2e-7, 1e-6, 1e-5, 1e-3, 1},
-        {1 + 1e-16, 1, 1, 1, 1, 1},
-        {1e12, 2e12, 3e15, 1e14, 1, 1e99},
-    };
-    for (size_t i = 0; i < sizeof y / sizeof *y; i++)
-        for (int64_t n = 0; n <= 6; n++)
-            for (int logarithmic = 0; logarithmic < 2; logarithmic++)
-                draw_curve(x, y[i], n, logarithmic);
-    static const double wild[] = {3, NAN, 1, 1, INFINITY, -1e300};
-    draw_curve(wild, y[0], 6, false);
-    assert_non_null(strstr(draw_curve(x, y[3], 6, false), "nothing to show yet"));
-    /* Three stretches: a point, a point, a point. */
-    assert_int_equal(occurrences(draw_curve(x, y[4], 6, false), "<polyline"), 0);
-    assert_int_equal(occurrences(draw_curve(x, y[0], 6, false), "<polyline"), 1);
-    assert_non_null(strstr(draw_curve(x, y[0], 6, false), "&lt;loss&gt;"));
-    assert_non_null(strstr(draw_curve(x, y[0], 6, false), "a &amp; b"));
-}
-
-/* Catches a picture that grows with the run, and thinning that loses a spike. */
-static void many_points(void **state)
-{
-    (void)state;
-    enum { N = 200000 };
-    double *x = malloc(sizeof *x * N), *y = malloc(sizeof *y * N);
-    for (int i = 0; i < N; i++) {
-        x[i] = i;
-        y[i] = i % 7 * 0.1;
-    }
-    y[N / 3] = 10;
-    const char *svg = draw_curve(x, y, N, false);
-    assert_true(strlen(svg) < 100000);
-    const char *line = strstr(svg, "<polyline");
-    assert_non_null(line);
-    const char *end = strchr(line, '/');
-    const char *spike = strstr(line, ",84 "); /* the top of the panel */
-    assert_true(spike && spike < end);
-    free(x);
-    free(y);
-}
-
-/* Catches ticks that are not round. */
-static void ticks(void **state)
-{
-    (void)state;
-    static const double x[] = {0, 20000}, loss[] = {9.3, 1.7}, rate[] = {1e-7, 7e-4};
-    const char *svg = draw_curve(x, loss, 2, false);
-    for (const char *const *t = (const char *const[]){">0<", ">2<", ">4<", ">6<", ">8<", ">10<",
-                                                      ">4k<", ">20k<", NULL};
-         *t; t++)
-        assert_non_null(strstr(svg, *t));
-    svg = draw_curve(x, rate, 2, true);
-    for (const char *const *t = (const char *const[]){">10⁻⁷<", ">10⁻⁶<", ">10⁻⁴<", NULL}; *t; t++)
-        assert_non_null(strstr(svg, *t));
-    assert_non_null(strstr(draw_curve(x, rate, 2, false), ">0.0002<"));
-    heed_error err = {0};
-    assert_int_equal(heed_curves_svg("t", "x", NULL, 0, arena, &svg, &err), HEED_ARGUMENT);
-    assert_string_equal(err.text, "curves: 0 panels, expected at least 1");
-}
-
-/* ---- attention ---- */
 
 enum { MOST = 64 };
 static const char *const english[] = {"She", "is", "eating", "a", "green", "apple", ".", "</s>"};
@@ -527,14 +402,9 @@ static void memory_runs_out(void **state)
     (void)state;
     struct sample s;
     make_sample(&s, 4, 4);
-    static double x[3000], y[3000];
-    for (int i = 0; i < 3000; i++)
-        x[i] = i, y[i] = i % 17;
-    const heed_curve curve = {"c", x, y, 3000};
-    const heed_curve_panel panel = {"p", &curve, 1, false};
     static const int32_t word[] = {0, 0, 1, 1, 2, 2, 3, 3};
     const heed_label_words words = {word, {english, 4}};
-    for (int what = 0; what < 5; what++)
+    for (int what = 0; what < 4; what++)
         for (int n = 1;; n++) {
             struct failing f = {.fail_at = n};
             heed_allocator a = failing_allocator(&f);
@@ -544,10 +414,9 @@ static void memory_runs_out(void **state)
             heed_attention_picture joined;
             heed_status status =
                 !own        ? err.status
-                : what == 0 ? heed_curves_svg("t", "x", &panel, 1, own, &text, &err)
-                : what == 1 ? heed_attention_svg(&s.picture, -1, own, &text, &err)
-                : what == 2 ? heed_attention_html(&s.picture, -1, own, &text, &err)
-                : what == 3
+                : what == 0 ? heed_attention_svg(&s.picture, -1, own, &text, &err)
+                : what == 1 ? heed_attention_html(&s.picture, -1, own, &text, &err)
+                : what == 2
                     ? heed_attention_text(&s.picture, -1, 80, true, own, &text, &err)
                     : heed_attention_by_words(&s.picture, words, words, words, own, &joined, &err);
             bool failed = f.calls >= n;
@@ -562,12 +431,9 @@ static void memory_runs_out(void **state)
         }
 }
 
-#define WITH_ARENA(test) cmocka_unit_test_setup_teardown(test, make_arena, free_arena)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_ARENA(odd_curves),      WITH_ARENA(many_points),    WITH_ARENA(ticks),
         WITH_ARENA(every_head),      WITH_ARENA(sides),          WITH_ARENA(escaped),
         WITH_ARENA(aligned),         WITH_ARENA(any_length),     WITH_ARENA(by_words),
         WITH_ARENA(best_heads),      WITH_ARENA(broken_weights), WITH_ARENA(refused),

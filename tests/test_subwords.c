@@ -78,7 +78,7 @@ static void specials(void **state)
         assert_string_equal(heed_vocab_piece(v, HEED_BOS), "<s>");
         assert_string_equal(heed_vocab_piece(v, HEED_EOS), "</s>");
         for (int i = 0; i < HEED_PLACEHOLDERS; i++) {
-            char name[8];
+            char name[16];
             snprintf(name, sizeof name, "<ph%d>", i);
             assert_int_equal(heed_vocab_find(v, name), HEED_PLACEHOLDER + i);
         }

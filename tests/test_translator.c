@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <math.h>
 
+#include "decode/translator.h"
 #include "failing_allocator.h"
 #include "folder.h"
 #include "toy_translator.h"
@@ -202,12 +203,79 @@ static void test_score_edges(void **state)
     assert_int_equal(heed_score(translator, &short_line, target, 1, arena, score, &err), HEED_OK);
     assert_int_equal(heed_score(translator, &long_line, target, 1, arena, score, &err),
                      HEED_ARGUMENT);
-    assert_string_equal(err.text, "cannot score line 1: its source has 16 tokens, expected at most "
-                                  "15 as the model takes");
+    assert_string_equal(err.text, "the source of pair 1 has 16 tokens, expected at most 15 as the "
+                                  "model takes");
 }
 
-/* Catches words lost where a line is longer than the model takes, and parts joined in a wrong way or
- * order. */
+/* A model all of whose weights are zero but the embeddings and the last bias: logits are `other`
+ * for every token and `begin` for BOS, times 32 and `last`. */
+static heed_model *one_sided(heed_real begin, heed_real other, heed_real last)
+{
+    heed_error err = {0};
+    heed_model *m = heed_model_new(&toy_config, 1, NULL, &err);
+    assert_non_null(m);
+    const heed_params *p = heed_model_params(m);
+    for (int i = 0; i < heed_params_count(p); i++) {
+        heed_tensor *t = heed_params_entry(p, i).tensor;
+        for (int64_t k = 0; k < heed_tensor_count(t); k++)
+            heed_tensor_data(t)[k] = 0;
+    }
+    heed_tensor *table = heed_params_find(p, "embedding.table");
+    heed_tensor *bias = heed_params_find(p, "decoder.0.ffn.norm.bias");
+    assert_non_null(table);
+    assert_non_null(bias);
+    for (int64_t k = 0; k < heed_tensor_count(table); k++)
+        heed_tensor_data(table)[k] = k / 32 == HEED_BOS ? begin : other;
+    for (int64_t k = 0; k < 32; k++)
+        heed_tensor_data(bias)[k] = last;
+    return m;
+}
+
+/* Catches translations read that were never written, where the model finds nothing possible. */
+static void test_nothing_possible(void **state)
+{
+    (void)state;
+    /* Twice the logit is more than the largest number: all but BOS are at minus infinity. */
+    bool wide = sizeof(heed_real) > 4;
+    heed_real w = (heed_real)(wide ? 3e152 : 1e18), last = (heed_real)(wide ? 1e154 : 1e19);
+    heed_model *m = one_sided(w, -w, last);
+    struct failing f = {0};
+    heed_allocator a = failing_allocator(&f);
+    heed_error err = {0};
+    heed_translator *tr = heed_translator_new(m, vocab, vocab, 1, &a, &err);
+    const char *lines[] = {"a b c", draw_line(6, 40)};
+    heed_translation out[2];
+    assert_int_equal(heed_translate(tr, &beam_4, lines, 2, arena, out, &err), HEED_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(out[i].text, "");
+        assert_int_equal(out[i].tokens, 0);
+        assert_true(out[i].score == 0 && out[i].log_p == 0);
+    }
+    heed_translator_free(tr);
+    heed_model_free(m);
+    assert_int_equal(f.held, 0);
+}
+
+/* Catches what a broken model says about a sentence handed out as if it were a probability. */
+static void test_no_number(void **state)
+{
+    (void)state;
+    heed_model *m = one_sided((heed_real)NAN, 0, 1);
+    heed_error err = {0};
+    heed_translator *tr = heed_translator_new(m, vocab, vocab, 1, NULL, &err);
+    const char *line = "a b";
+    heed_translation out;
+    heed_hypothesis score;
+    assert_int_equal(heed_translate(tr, &beam_4, &line, 1, arena, &out, &err), HEED_NUMERIC);
+    err = (heed_error){0};
+    assert_int_equal(heed_score(tr, &line, &line, 1, arena, &score, &err), HEED_NUMERIC);
+    assert_non_null(strstr(err.text, "(after 0 tokens of a sentence): are the weights finite?"));
+    heed_translator_free(tr);
+    heed_model_free(m);
+}
+
+/* Catches words lost where a line is longer than the model takes, and parts joined in a wrong way
+ * or order. */
 static void test_long_lines(void **state)
 {
     (void)state;
@@ -227,6 +295,59 @@ static void test_long_lines(void **state)
     assert_true(out[6].log_p < 0 && out[6].score < 0);
 }
 
+/* Catches long lines that are cut inside sentences, and tokens lost at the cuts. */
+static void test_cuts_at_sentence_ends(void **state)
+{
+    (void)state;
+    char text[4000] = "";
+    for (int i = 0; i < 40; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%c %.*s.%s", 'A' + i % 12,
+                 2 * (i % 5), "b c d e f ", i < 39 ? " " : "");
+    heed__line line;
+    heed_tokens whole;
+    bool repaired;
+    heed_error err = {0};
+    assert_int_equal(heed__encode_line(vocab, text, arena, &whole, &repaired, &err), HEED_OK);
+    assert_int_equal(heed__cut_line(vocab, text, 15, arena, &line, &err), HEED_OK);
+    assert_true(line.parts > whole.count / 15 && line.parts < 40);
+    int64_t at = 0;
+    for (int64_t i = 0; i < line.parts; i++) {
+        heed_tokens t = line.part[i].tokens;
+        assert_in_range(t.count, 1, 15);
+        assert_int_equal(t.id[t.count - 1], HEED_UNK); /* the full stop */
+        assert_memory_equal(t.id, whole.id + at, (size_t)t.count * sizeof *t.id);
+        at += t.count;
+    }
+    assert_int_equal(at, whole.count);
+}
+
+/* Catches parts joined without a space, or with one where the language has none. */
+static void test_joins(void **state)
+{
+    (void)state;
+    static const int32_t id[] = {5, HEED_EOS};
+    static const heed_real log_p[] = {-1, -2};
+    static const struct {
+        const char *text[3], *joined;
+    } cases[] = {
+        {{"A dog.", "A cat.", ""}, "A dog. A cat."},
+        {{"你好。", "再见。", "好"}, "你好。再见。好"},
+        {{"", "", "x"}, "x"},
+        {{"Страница 1.", "다음.", "é"}, "Страница 1. 다음. é"},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        heed_translation part[3], out = {.repaired = true};
+        for (int i = 0; i < 3; i++)
+            part[i] = (heed_translation){cases[c].text[i], -1, -3, 2, id, log_p, false};
+        assert_int_equal(heed__join_parts(part, 3, arena, &out, NULL), HEED_OK);
+        assert_string_equal(out.text, cases[c].joined);
+        assert_true(out.score == -3 && out.log_p == -9 && out.repaired);
+        assert_int_equal(out.tokens, 6);
+        assert_int_equal(out.id[5], HEED_EOS);
+        assert_true(out.token_log_p[4] == -1);
+    }
+}
+
 /* Catches a line that is dropped or ends the program because it is not UTF-8. */
 static void test_broken_utf8(void **state)
 {
@@ -239,6 +360,12 @@ static void test_broken_utf8(void **state)
     assert_string_equal(out[1].text, "A B");
     for (int i = 0; i < 4; i++)
         assert_non_null(out[i].text);
+    heed_tokens tokens;
+    bool repaired;
+    assert_int_equal(heed__encode_line(vocab, lines[0], arena, &tokens, &repaired, NULL), HEED_OK);
+    const int32_t expected[] = {toy_id(0, false), HEED_UNK, toy_id(1, false)};
+    assert_int_equal(tokens.count, 3);
+    assert_memory_equal(tokens.id, expected, sizeof expected);
 }
 
 /* Catches options that reach the search unchecked. */
@@ -460,7 +587,11 @@ int main(void)
         cmocka_unit_test_setup(test_beam_against_greedy, reset),
         cmocka_unit_test_setup(test_score_is_what_search_found, reset),
         cmocka_unit_test_setup(test_score_edges, reset),
+        cmocka_unit_test_setup(test_nothing_possible, reset),
+        cmocka_unit_test_setup(test_no_number, reset),
         cmocka_unit_test_setup(test_long_lines, reset),
+        cmocka_unit_test_setup(test_cuts_at_sentence_ends, reset),
+        cmocka_unit_test_setup(test_joins, reset),
         cmocka_unit_test_setup(test_broken_utf8, reset),
         cmocka_unit_test_setup(test_wrong_options, reset),
         cmocka_unit_test_setup(test_directory, reset),

@@ -106,8 +106,9 @@ static void words_are_learned(void **state)
     }
 }
 
-/* Catches lines that are not UTF-8 learned from or passed over in silence; a text without a word;
- * a size that leaves no room; and a file written in spite of it. */
+/* Catches lines that are not UTF-8 learned from or passed over in silence; a text without a word,
+ * or without one that is frequent enough; a size that leaves no room; and a file written in spite
+ * of it. */
 static void learning_is_refused(void **state)
 {
     (void)state;
@@ -125,6 +126,11 @@ static void learning_is_refused(void **state)
     assert_int_equal(learn(&o, none, in_folder("w"), NULL, &err), HEED_ARGUMENT);
     assert_non_null(strstr(err.text, "there is not a word in the text"));
     err = (heed_error){0};
+    o.min_count = 2;
+    assert_int_equal(learn(&o, some, in_folder("w"), NULL, &err), HEED_ARGUMENT);
+    assert_non_null(strstr(err.text, "the most frequent word was seen 1 times, expected at least "
+                                     "2 (min_count)"));
+    err = (heed_error){0};
     o.size = 13;
     assert_int_equal(learn(&o, some, in_folder("w"), NULL, &err), HEED_ARGUMENT);
     assert_non_null(strstr(err.text, "size is 13, expected at least 14 (13 pieces are special)"));
@@ -136,7 +142,7 @@ static void lines_are_drawn(void **state)
 {
     (void)state;
     enum { LINES = 50, MOST = 10, SEEDS = 400 };
-    char text[LINES][8];
+    char text[LINES][16];
     const char *lines[LINES + 1] = {NULL};
     for (int i = 0; i < LINES; i++) {
         snprintf(text[i], sizeof text[i], "w%d", i);

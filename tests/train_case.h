@@ -1,5 +1,5 @@
-/* train_case.h: a training small enough to run hundreds of times: sequences of words to be reversed,
- * in a folder of the test's own.  Include cmocka.h first. */
+/* train_case.h: a training small enough to run hundreds of times: sequences of words to be
+ * reversed, in a folder of the test's own.  Include cmocka.h first. */
 #ifndef HEED_TESTS_TRAIN_CASE_H
 #define HEED_TESTS_TRAIN_CASE_H
 
@@ -75,7 +75,7 @@ static int clear_room(void **state)
 }
 
 /* The defaults of these tests and what is added to them: pairs of words, ended by NULL. */
-static heed_recipe recipe_with(heed_arena *arena, const char *const *more)
+static inline heed_recipe recipe_with(heed_arena *arena, const char *const *more)
 {
     const char *words[96] = {"--source",
                              in_room("train.s"),
@@ -141,9 +141,9 @@ static heed_recipe recipe_with(heed_arena *arena, const char *const *more)
 #define MORE(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* New or resumed, run to its end; the status of whichever call failed. */
-static heed_status train_in(const char *folder, const char *const *more, bool resume,
-                            const heed_train_hooks *hooks, heed_train_result *result,
-                            heed_error *err)
+static inline heed_status train_in(const char *folder, const char *const *more, bool resume,
+                                   const heed_train_hooks *hooks, heed_train_result *result,
+                                   heed_error *err)
 {
     heed_train_result own;
     heed_arena *arena = heed_arena_new(NULL, err);

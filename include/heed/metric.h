@@ -3,7 +3,10 @@
  *     heed_bleu_options o = {.tokenize = HEED_TOKENIZE_13A};
  *     heed_bleu(&o, hypotheses, references, n, &result, &err);
  *
- * Texts are UTF-8, one sentence each, NUL-terminated, with one reference a sentence. */
+ * Texts are UTF-8, one sentence each, NUL-terminated, with one reference a sentence; what is not
+ * UTF-8 counts as U+FFFD.  Scores are of the whole set, from 0 to 100 (TER: edits for each hundred
+ * reference words, so less is better).  For a single sentence: n = 1, and effective_order in BLEU.
+ */
 #ifndef HEED_METRIC_H
 #define HEED_METRIC_H
 
@@ -63,8 +66,9 @@ heed_status heed_ter(const heed_ter_options *o, const char *const *hypothesis,
                      const char *const *reference, int64_t n, double *score, heed_error *err);
 const char *heed_ter_signature(const heed_ter_options *o, char *text, size_t size);
 
-/* Paired bootstrap: how often, over resampled test sets, b would be at least as good as a if the
- * two were equal.  The statistics of every sentence are collected once. */
+/* Paired bootstrap, as sacreBLEU's: test sets are drawn from this one with replacement, both
+ * systems scored on each, and p is how often their difference strays from its mean by as much as
+ * they really differ.  1 for a system against itself.  The same seed gives the same numbers. */
 typedef struct heed_bootstrap {
     double score[2];          /* of a and b on the whole set */
     double mean[2], width[2]; /* over the resamples: mean and half of the 95 % interval */

@@ -49,8 +49,8 @@ heed_status heed_attention_svg(const heed_attention_picture *p, int64_t large, h
 heed_status heed_attention_html(const heed_attention_picture *p, int64_t large, heed_arena *arena,
                                 const char **html, heed_error *err);
 /* The large map for a terminal of `width` columns: a line a row, columns numbered, with a legend;
- * aligned also with double-width signs.  colour: shades and 256-colour codes; else weights in tenths
- * and nothing beyond ASCII but the labels. */
+ * aligned also with double-width signs.  colour: shades and 256-colour codes; else weights in
+ * tenths and nothing beyond ASCII but the labels. */
 heed_status heed_attention_text(const heed_attention_picture *p, int64_t large, int width,
                                 bool colour, heed_arena *arena, const char **text, heed_error *err);
 

@@ -6,7 +6,9 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #define FIRST_BUFFER ((size_t)1 << 16)
@@ -26,15 +28,29 @@ struct heed__lines {
     char path[];
 };
 
+/* Standard input may be a socket, which cannot be opened by name, or a file of which some has been
+ * read. */
+static gzFile open_file(const char *path)
+{
+    if (strcmp(path, "-") != 0)
+        return gzopen(path, "rbe");
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    gzFile file = fd < 0 ? NULL : gzdopen(fd, "rb");
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
 heed__lines *heed__lines_open(const char *path, size_t limit, const heed_allocator *allocator,
                               heed_error *err)
 {
     heed_allocator a = heed__allocator_or_default(allocator);
-    size_t path_bytes = strlen(path) + 1;
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    size_t path_bytes = strlen(name) + 1;
     heed__lines *r = heed__allocate_zeroed(&a, 1, sizeof *r + path_bytes);
     char *buffer = heed__allocate(&a, 1, FIRST_BUFFER);
     if (!r || !buffer) {
-        heed__fail(err, HEED_MEMORY, "out of memory for reading '%s'", path);
+        heed__fail(err, HEED_MEMORY, "out of memory for reading '%s'", name);
         goto failed;
     }
     r->allocator = a;
@@ -42,12 +58,12 @@ heed__lines *heed__lines_open(const char *path, size_t limit, const heed_allocat
     r->capacity = FIRST_BUFFER;
     r->limit = limit < INT64_MAX / 4 ? limit : INT64_MAX / 4;
     r->path_bytes = path_bytes;
-    memcpy(r->path, path, path_bytes);
+    memcpy(r->path, name, path_bytes);
     errno = 0;
-    r->file = gzopen(path, "rbe");
+    r->file = open_file(path);
     if (!r->file) {
         int number = errno; /* 0 when zlib itself had no memory */
-        heed__fail(err, number ? HEED_IO : HEED_MEMORY, "cannot read '%s': %s", path,
+        heed__fail(err, number ? HEED_IO : HEED_MEMORY, "cannot read '%s': %s", name,
                    number ? strerror(number) : "out of memory");
         goto failed;
     }

@@ -9,6 +9,7 @@
 #define HEED_LINE_LIMIT ((size_t)1 << 24)
 
 typedef struct heed__lines heed__lines;
+/* "-" is standard input, from where it stands. */
 heed__lines *heed__lines_open(const char *path, size_t limit, const heed_allocator *allocator,
                               heed_error *err);
 void heed__lines_close(heed__lines *r);

@@ -3,12 +3,13 @@
 #include "base/error.h"
 #include "decode/translator.h"
 
-/* Target tokens in a batch. */
+/* Tokens in a batch, of the longer side. */
 #define BATCH_TOKENS 4096
 
 struct pairs {
     heed_tokens *source, *target;
-    const int64_t *order; /* the longest targets first */
+    int64_t *length;      /* tokens of the longer side, EOS included */
+    const int64_t *order; /* the longest first */
 };
 
 static heed_status encode_side(const heed_translator *tr, const heed_vocab *v, const char *side,
@@ -23,9 +24,9 @@ static heed_status encode_side(const heed_translator *tr, const heed_vocab *v, c
         status = heed__encode_line(v, lines[i], tr->lines, &t[i], &repaired, err);
         if (!status && t[i].count > longest)
             status = heed__fail(err, HEED_ARGUMENT,
-                                "cannot score line %lld: its %s has %lld tokens, expected at most "
-                                "%lld as the model takes",
-                                (long long)i + 1, side, (long long)t[i].count, (long long)longest);
+                                "the %s of pair %lld has %lld tokens, expected at most %lld as the "
+                                "model takes",
+                                side, (long long)i + 1, (long long)t[i].count, (long long)longest);
     }
     return status;
 }
@@ -39,11 +40,13 @@ static heed_status prepare(heed_translator *tr, const char *const *source,
         status = encode_side(tr, tr->target, "target", target, count, &p->target, err);
     if (status)
         return status;
-    int64_t *length = heed__take(tr->lines, count, sizeof *length, err);
-    for (int64_t i = 0; length && i < count; i++)
-        length[i] = p->target[i].count;
+    p->length = heed__take(tr->lines, count, sizeof *p->length, err);
+    for (int64_t i = 0; p->length && i < count; i++) {
+        int64_t m = p->source[i].count, n = p->target[i].count;
+        p->length[i] = (m > n ? m : n) + 1;
+    }
     int64_t most = heed_model_configuration(tr->model)->longest;
-    p->order = length ? heed__longest_first(length, count, most, tr->lines, err) : NULL;
+    p->order = p->length ? heed__longest_first(p->length, count, most, tr->lines, err) : NULL;
     if (!p->order)
         return HEED_MEMORY;
     if (tr->tape)
@@ -67,6 +70,8 @@ static heed_status hand_out(const int32_t *ids, const heed_real *log_p, int64_t 
         return HEED_MEMORY;
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
+        if (!heed__is_log_p(log_p[i]))
+            return heed__not_log_p(err, ids[i], log_p[i], i);
         id[i] = ids[i];
         value[i] = log_p[i];
         sum += (double)log_p[i];
@@ -112,10 +117,9 @@ heed_status heed_score(heed_translator *tr, const char *const *source, const cha
     heed_arena_reset(tr->lines);
     heed_status status = prepare(tr, source, target, count, &p, err);
     for (int64_t begin = 0, end; !status && begin < count; begin = end) {
-        int64_t tokens = p.target[p.order[begin]].count + 1;
-        for (end = begin + 1; end < count; end++)
-            if ((tokens += p.target[p.order[end]].count + 1) > BATCH_TOKENS)
-                break;
+        int64_t room = BATCH_TOKENS / p.length[p.order[begin]];
+        end = begin + (room > 1 ? room : 1);
+        end = end < count ? end : count;
         status = score_batch(tr, &p, p.order + begin, end - begin, arena, out, err);
     }
     return status;

@@ -145,16 +145,6 @@ static void keep(const struct search *s, struct sentence *one, const heed__candi
         (struct finished){s->row[c->row].last, c->token, c->token_log_p, c->log_p, score};
 }
 
-static heed_status no_log_p(const struct search *s, const struct sentence *one, int32_t token,
-                            heed_real found)
-{
-    return heed__fail(
-        s->err, HEED_NUMERIC,
-        "the model gives token %d a log-probability of %g (sentence %lld of the batch, "
-        "after %lld tokens): are the weights finite?",
-        (int)token, (double)found, (long long)one->index, (long long)s->length);
-}
-
 /* Fills s->top with the best continuations of a sentence, and s->end with its rows' EOS; both
  * sorted. */
 static heed_status look(struct search *s, const struct sentence *one, const heed_real *log_p,
@@ -167,7 +157,7 @@ static heed_status look(struct search *s, const struct sentence *one, const heed
         int32_t bad = HEED_EOS;
         if (!heed__is_log_p(p[HEED_EOS]) ||
             !heed__top_scan(&s->top, p, s->model->vocabulary, s->row[r].log_p, (int32_t)r, &bad))
-            return no_log_p(s, one, bad, p[bad]);
+            return heed__not_log_p(s->err, bad, p[bad], s->length);
         if (s->length < s->o->min_length || isinf(p[HEED_EOS]))
             continue;
         heed_real x = p[HEED_EOS] < 0 ? p[HEED_EOS] : 0;

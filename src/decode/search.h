@@ -46,5 +46,7 @@ bool heed__top_scan(heed__top *top, const heed_real *log_p, int64_t vocabulary, 
 void heed__top_sort(heed__top *top);
 /* A log-probability that is one: not NaN, and above zero by no more than rounding does. */
 bool heed__is_log_p(heed_real x);
+/* NUMERIC: what the model gave for a token, and where in its sentence. */
+heed_status heed__not_log_p(heed_error *err, int32_t token, heed_real found, int64_t place);
 
 #endif

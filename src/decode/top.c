@@ -3,6 +3,7 @@
  * Nearly all of V is worse than the k-th best so far.  So a block of log-probabilities is first
  * compared with that one as a whole, which the compiler turns into vector code; only a block with a
  * hit is looked at one by one.  The heap changes about k ln(V/k) times. */
+#include "base/error.h"
 #include "decode/search.h"
 
 #include <math.h>
@@ -19,6 +20,14 @@ bool heed__candidate_before(const heed__candidate *a, const heed__candidate *b)
 bool heed__is_log_p(heed_real x)
 {
     return x <= (heed_real)1e-3;
+}
+
+heed_status heed__not_log_p(heed_error *err, int32_t token, heed_real found, int64_t place)
+{
+    return heed__fail(err, HEED_NUMERIC,
+                      "the model gives token %d a log-probability of %g (after %lld tokens of a "
+                      "sentence): are the weights finite?",
+                      (int)token, (double)found, (long long)place);
 }
 
 /* Lets the candidate at the top of the heap's first `count` items sink to its place. */

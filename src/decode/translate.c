@@ -1,4 +1,4 @@
-/* translate.c: lines of text through the search, and given translations through the model.
+/* translate.c: lines of text through the search.
  *
  * Lines are encoded, cut where they are too long, sorted by length so that a batch holds sentences
  * of about one length, decoded batch by batch, and handed back in their own order. */
@@ -11,8 +11,9 @@
 /* A line with more tokens than this is split, even where the model's positions would reach: hardly
  * a model has seen longer sentences, and those that it has not seen it translates badly. */
 #define WHOLE 250
-/* Hypotheses' tokens in a batch: enough rows for the products to be efficient, few enough for the
- * caches of a large model to stay below some hundred megabytes. */
+/* Hypotheses in a batch, and their tokens: enough rows for the products to be efficient, few enough
+ * for (rows,V) and the caches of a large model to stay below some hundred megabytes. */
+#define BATCH_ROWS 512
 #define BATCH_TOKENS 4096
 
 const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_t most,
@@ -22,7 +23,7 @@ const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_
     int64_t *place = heed__take(arena, most + 2, sizeof *place, err);
     if (!order || !place)
         return NULL;
-    /* Counting sort: place[l] is where the next one of length most + 1 - l goes. */
+    /* Counting sort: place[most - l] is where the next one of length l goes. */
     memset(place, 0, (size_t)(most + 2) * sizeof *place);
     for (int64_t i = 0; i < count; i++)
         place[most + 1 - lengths[i]]++;
@@ -70,7 +71,8 @@ static heed_status cut_lines(struct job *j, const char *const *lines, heed_trans
         for (int64_t k = 0; k < l->parts; k++) {
             l->part[k].out = &to[k];
             l->part[k].outs = l->parts > 1 ? 1 : j->o->n_best;
-            to[k].repaired = l->repaired;
+            if (l->parts > 1)
+                to[k] = (heed_translation){0};
         }
     }
     return HEED_OK;
@@ -167,7 +169,8 @@ heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
     if (!status)
         status = sort_parts(&j, err);
     for (int64_t begin = 0, end; !status && begin < j.parts; begin = end) {
-        int64_t room = BATCH_TOKENS / (o->beam * (j.part[begin]->tokens.count + 1));
+        int64_t rows = BATCH_TOKENS / (j.part[begin]->tokens.count + 1);
+        int64_t room = (rows < BATCH_ROWS ? rows : BATCH_ROWS) / o->beam;
         end = begin + (room > 1 ? room : 1);
         end = end < j.parts ? end : j.parts;
         status = translate_batch(&j, begin, end, err);

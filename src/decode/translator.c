@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "decode/folder.h"
+#include "model/model.h"
 
 #include <heed/io.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     if (status)
         return status;
     heed_error own = {0};
-    tr->own_model = heed_model_new(&config, 0, &tr->allocator, &own);
+    tr->own_model = heed__model_new_zero(&config, &tr->allocator, &own);
     if (!tr->own_model)
         return heed__fail(err, own.status, "%s%s", where.text, own.text);
     return heed_params_load(heed_model_params(tr->own_model), weights.text, err);

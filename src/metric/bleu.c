@@ -23,7 +23,8 @@ static void prepare(const heed_bleu_options *o, heed__line *line)
         heed__line_apply(line, heed__split_compounds);
     if (o->lowercase)
         heed__line_apply(line, heed__lower);
-    heed__line_strip_end(line);
+    if (o->tokenize != HEED_TOKENIZE_MULTI_BLEU)
+        heed__line_strip_end(line);
     heed__tokenize(line, o->tokenize);
 }
 

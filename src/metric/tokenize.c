@@ -259,8 +259,8 @@ void heed__tokenize(heed__line *line, heed_tokenize how)
 
 /* ---- other rules ---- */
 
-/* s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g, run by perl on bytes: the right neighbour of one hyphen can be
- * the left neighbour of the next only if it has more than one byte. */
+/* s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g, run by perl on bytes: the right neighbour of one hyphen can
+ * be the left neighbour of the next only if it has more than one byte. */
 void heed__split_compounds(heed__codes *out, const heed__codes *in)
 {
     const int32_t *x = in->at;

@@ -6,7 +6,10 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "nn/params.h"
 #include "tensor/tape.h"
+
+#include <string.h>
 
 static const heed__model_class *const classes[] = {
     [HEED_ARCH_TRANSFORMER] = &heed__transformer_class,
@@ -32,7 +35,7 @@ static heed_status check_common(const heed_model_config *c, heed_error *err)
         return heed__fail(err, HEED_ARGUMENT,
                           "option '--longest' is %lld, expected a whole number from 2 to 1000000",
                           (long long)c->longest);
-    if (!(c->label_smoothing >= 0 && c->label_smoothing < 1))
+    if (!(c->label_smoothing >= 0 && c->label_smoothing <= 0.99))
         return heed__fail(err, HEED_ARGUMENT,
                           "option '--label-smoothing' is %g, expected a number from 0 to 0.99",
                           c->label_smoothing);
@@ -45,7 +48,7 @@ heed_status heed__model_check(const heed_model_config *config, heed_error *err)
     return status ? status : classes[config->arch]->check(config, err);
 }
 
-static heed_status build(heed_model *m, uint64_t seed, heed_error *err)
+static heed_status build(heed_model *m, const uint64_t *seed, heed_error *err)
 {
     m->params = heed_params_new(&m->allocator, err);
     m->arena = m->params ? heed_arena_new(&m->allocator, err) : NULL;
@@ -54,11 +57,12 @@ static heed_status build(heed_model *m, uint64_t seed, heed_error *err)
     m->class->build(m, heed_params_scope(m->params));
     if (!m->parts)
         return heed__fail(err, HEED_MEMORY, "no memory for a model");
-    return heed_params_finish(m->params, seed, err);
+    return seed ? heed_params_finish(m->params, *seed, err)
+                : heed__params_finish_zero(m->params, err);
 }
 
-heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
-                           const heed_allocator *allocator, heed_error *err)
+static heed_model *new_model(const heed_model_config *config, const uint64_t *seed,
+                             const heed_allocator *allocator, heed_error *err)
 {
     if (heed__model_check(config, err))
         return NULL;
@@ -76,6 +80,18 @@ heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
         return NULL;
     }
     return m;
+}
+
+heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
+                           const heed_allocator *allocator, heed_error *err)
+{
+    return new_model(config, &seed, allocator, err);
+}
+
+heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,
+                                 heed_error *err)
+{
+    return new_model(config, NULL, allocator, err);
 }
 
 void heed_model_free(heed_model *m)
@@ -135,6 +151,47 @@ heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch
     heed_tensor *h = m->class->states(m, t, batch, NULL); /* (N,D) */
     return heed_project_cross_entropy(t, h, m->output, NULL, batch->target_out,
                                       m->config.label_smoothing, weight, nll);
+}
+
+/* Each sentence twice, the whole batch behind itself; ids of the source (or of both sides of the
+ * target) are repeated likewise.  NULL when memory is short. */
+static const heed_segments *twice(const heed_segments *s, heed_arena *arena)
+{
+    int64_t *length = heed_arena_allocate(arena, sizeof *length * (size_t)(2 * s->count));
+    for (int64_t i = 0; length && i < 2 * s->count; i++)
+        length[i] = s->offset[i % s->count + 1] - s->offset[i % s->count];
+    return length ? heed_segments_new(arena, 2 * s->count, length) : NULL;
+}
+
+static const int32_t *ids_twice(const int32_t *ids, int64_t n, heed_arena *arena)
+{
+    int32_t *both = heed_arena_allocate(arena, sizeof *both * (size_t)(2 * n));
+    if (both) {
+        memcpy(both, ids, sizeof *both * (size_t)n);
+        memcpy(both + n, ids, sizeof *both * (size_t)n);
+    }
+    return both;
+}
+
+heed_tensor *heed_model_r_drop(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                               double strength, double weight, double *nll)
+{
+    if (!heed__model_takes(m, t, batch, true))
+        return NULL;
+    heed_arena *arena = heed_tape_arena(t);
+    heed_batch both = {.epoch = batch->epoch,
+                       .pairs = 2 * batch->pairs,
+                       .source = twice(batch->source, arena),
+                       .target = twice(batch->target, arena),
+                       .source_ids = ids_twice(batch->source_ids, batch->source->rows, arena),
+                       .target_in = ids_twice(batch->target_in, batch->target->rows, arena),
+                       .target_out = ids_twice(batch->target_out, batch->target->rows, arena)};
+    if (!both.source || !both.target || !both.source_ids || !both.target_in || !both.target_out)
+        return heed_tape_fail(t, HEED_MEMORY, "no memory for a batch of %lld tokens, twice",
+                              (long long)batch->target->rows);
+    heed_tensor *h = m->class->states(m, t, &both, NULL); /* (2N,D) */
+    return heed_project_agreement(t, h, m->output, batch->target_out, m->config.label_smoothing,
+                                  strength, weight, nll);
 }
 
 /* Runs without chance and without being recorded, whatever the tape is set to. */

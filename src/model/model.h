@@ -43,6 +43,10 @@ extern const heed__model_class heed__transformer_class;
 /* What heed_model_new would refuse. */
 heed_status heed__model_check(const heed_model_config *config, heed_error *err);
 
+/* heed_model_new for weights that are loaded next: all are zero, and none is drawn in vain. */
+heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,
+                                 heed_error *err);
+
 /* Whether the batch has what is asked for and no sentence is too long; if not, the tape fails. */
 bool heed__model_takes(const heed_model *m, heed_tape *t, const heed_batch *batch, bool targets);
 

@@ -39,7 +39,7 @@ static heed_status check_ranges(const heed_transformer_config *c, heed_error *er
                               whole[i].name, (long long)whole[i].value, (long long)whole[i].least,
                               (long long)whole[i].most);
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        if (!(rates[i].value >= 0 && rates[i].value < 1))
+        if (!(rates[i].value >= 0 && rates[i].value <= 0.95))
             return heed__fail(err, HEED_ARGUMENT,
                               "option '--%s' is %g, expected a number from 0 to 0.95",
                               rates[i].name, rates[i].value);

@@ -378,7 +378,7 @@ static void point_tensors(heed_params *p)
     }
 }
 
-heed_status heed_params_finish(heed_params *p, uint64_t seed, heed_error *err)
+static heed_status finish(heed_params *p, const uint64_t *seed, heed_error *err)
 {
     if (!p)
         return heed__fail(err, HEED_ARGUMENT, "there is no parameter set to finish");
@@ -386,8 +386,8 @@ heed_status heed_params_finish(heed_params *p, uint64_t seed, heed_error *err)
         return heed__fail(err, HEED_STATE, "the parameter set is finished already");
     if (p->error.status == HEED_OK && allocate_buffers(p) == HEED_OK) {
         point_tensors(p);
-        for (int i = 0; i < p->count && p->error.status == HEED_OK; i++)
-            start_values(p, &p->entries[i], seed);
+        for (int i = 0; seed && i < p->count && p->error.status == HEED_OK; i++)
+            start_values(p, &p->entries[i], *seed);
         if (p->error.status == HEED_OK)
             fill_derived(p);
         p->finished = true;
@@ -396,6 +396,16 @@ heed_status heed_params_finish(heed_params *p, uint64_t seed, heed_error *err)
     if (p->error.status != HEED_OK)
         return heed__fail(err, p->error.status, "%s", p->error.text);
     return HEED_OK;
+}
+
+heed_status heed_params_finish(heed_params *p, uint64_t seed, heed_error *err)
+{
+    return finish(p, &seed, err);
+}
+
+heed_status heed__params_finish_zero(heed_params *p, heed_error *err)
+{
+    return finish(p, NULL, err);
 }
 
 /* ---- asking ---- */

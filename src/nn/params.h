@@ -20,6 +20,9 @@ typedef struct heed__param_range {
 int heed__params_ranges(const heed_params *p);
 heed__param_range heed__params_range(const heed_params *p, int i);
 
+/* heed_params_finish for values that are loaded next: all are zero, which takes no time to draw. */
+heed_status heed__params_finish_zero(heed_params *p, heed_error *err);
+
 /* The set's own, for what is allocated on its behalf. */
 const heed_allocator *heed__params_allocator(const heed_params *p);
 

@@ -62,6 +62,7 @@
     X(stop_gradient)                                                                               \
     X(cross_entropy)                                                                               \
     X(project_cross_entropy)                                                                       \
+    X(project_agreement)                                                                           \
     X(project_log_p)                                                                               \
     X(attention)                                                                                   \
     X(lstm_step)                                                                                   \

@@ -271,10 +271,27 @@ static void add_block(heed__string *s, const heed_attention_picture *p, int kind
     }
 }
 
+/* The root element up to the page, with colours for light and dark. */
+static void add_head(heed__string *s, const char *title, double width, double height)
+{
+    static const char *const light[] = HEED_SHADES_LIGHT, *const dark[] = HEED_SHADES_DARK;
+    HEED_DRAW(s,
+              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"~\" height=\"~\" "
+              "viewBox=\"0 0 ~ ~\" role=\"img\">\n<title>",
+              width, height, width, height);
+    heed__draw_escaped(s, title);
+    heed__string_format(s, "</title>\n<style>%s", style);
+    for (int i = 0; i < HEED_SHADES; i++)
+        heed__string_format(s, ".w%d{fill:%s}", i, light[i]);
+    heed__string_format(s, "@media(prefers-color-scheme:dark){%s", dark_style);
+    for (int i = 0; i < HEED_SHADES; i++)
+        heed__string_format(s, ".w%d{fill:%s}", i, dark[i]);
+    heed__string_add(s, "}</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
+}
+
 static heed_status write_svg(const heed_attention_picture *p, const heed__large *large,
                              heed_arena *arena, const char **svg, heed_error *err)
 {
-    static const char *const light[] = HEED_SHADES_LIGHT, *const dark[] = HEED_SHADES_DARK;
     const heed_labels *rows = heed__row_labels(p, large->map.kind);
     const heed_labels *columns = heed__column_labels(p, large->map.kind);
     struct layout l = lay_out(rows, columns);
@@ -296,18 +313,7 @@ static heed_status write_svg(const heed_attention_picture *p, const heed__large 
     double height = overview + CROWN + layers * side + MARGIN;
     heed__string s;
     heed__draw_begin(&s, arena);
-    HEED_DRAW(&s,
-              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"~\" height=\"~\" "
-              "viewBox=\"0 0 ~ ~\" role=\"img\">\n<title>",
-              l.width, height, l.width, height);
-    heed__draw_escaped(&s, p->title);
-    heed__string_format(&s, "</title>\n<style>%s", style);
-    for (int i = 0; i < HEED_SHADES; i++)
-        heed__string_format(&s, ".w%d{fill:%s}", i, light[i]);
-    heed__string_format(&s, "@media(prefers-color-scheme:dark){%s", dark_style);
-    for (int i = 0; i < HEED_SHADES; i++)
-        heed__string_format(&s, ".w%d{fill:%s}", i, dark[i]);
-    heed__string_add(&s, "}</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
+    add_head(&s, p->title, l.width, height);
     add_titles(&s, &l, p->title, large);
     add_map(&s, &large->map, l.left, l.top, l.map_w, l.map_h);
     add_grid(&s, &l, &large->map);

@@ -253,7 +253,7 @@ static void part(heed_corpus *c, heed_corpus *held, uint64_t seed)
     int64_t begin = 0, drawn = -1;
     for (int64_t i = 0, k = 0; i < total; i++) {
         if (i == begin) {
-            int64_t end = (int64_t)((double)(k + 1) * (double)total / (double)n);
+            int64_t end = (k + 1) * (total / n) + (k + 1) * (total % n) / n;
             drawn = begin + heed_rng_below(&rng, (uint64_t)k, end - begin);
             begin = end;
             k++;

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 
 #include <heed/text.h>
-#include <string.h>
 
 struct heed_lines {
     heed_allocator allocator;
@@ -43,8 +42,6 @@ heed_status heed_lines_next(heed_lines *l, const char **text, size_t *length, he
             if (l->next == l->count)
                 return HEED_OK;
             const char *path = l->path[l->next];
-            if (strcmp(path, "-") == 0)
-                path = "/dev/stdin";
             heed_error why = {0};
             l->file = heed__lines_open(path, HEED_LINE_LIMIT, &l->allocator, &why);
             if (!l->file)

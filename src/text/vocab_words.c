@@ -220,7 +220,13 @@ heed_status heed__words_learn(const heed_vocab_options *options, const heed_line
             --*count;
         if (options->size && options->size < *count)
             *count = (int32_t)options->size;
-        status = write_words(&words, *count, path, err);
+        status = *count > HEED__SPECIALS
+                     ? write_words(&words, *count, path, err)
+                     : heed__fail(err, HEED_ARGUMENT,
+                                  "cannot learn vocabulary '%s': the most frequent word was seen "
+                                  "%lld times, expected at least %lld (min_count)",
+                                  path, (long long)words.item[HEED__SPECIALS].count,
+                                  (long long)options->min_count);
     }
     heed__pieces_deinit(&words);
     return status;

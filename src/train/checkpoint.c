@@ -20,9 +20,9 @@
 #define OWN_DTYPE HEED_F32
 #endif
 
-static const char weights_name[] = "model.safetensors";
+static const char weights_name[] = HEED_SAVED_WEIGHTS;
 static const char moments_name[] = "moments.safetensors";
-static const char average_name[] = "average.safetensors";
+static const char average_name[] = HEED_SAVED_AVERAGE;
 
 void heed__save_point(const heed_trainer *t, const char *where)
 {
@@ -107,87 +107,6 @@ static heed_status point_latest(const heed_trainer *t, heed_error *err)
     return heed__folder_rename(temporary, path, err);
 }
 
-/* ---- removing what is no longer needed ---- */
-
-struct pruning {
-    const heed_trainer *t;
-    int64_t above; /* remove only saves newer than this; INT64_MIN: those that nothing needs */
-    heed_status status;
-    heed_error *err;
-};
-
-static bool is_needed(const heed_trainer *t, int64_t update)
-{
-    bool needed = update == t->state.update;
-    for (int i = 0; i < t->state.n_saves; i++)
-        needed = needed || t->state.saves[i] == update;
-    return needed;
-}
-
-/* A save whose weights the average will want leaves them behind. */
-static void prune_save(void *context, int64_t update)
-{
-    struct pruning *p = context;
-    const heed_trainer *t = p->t;
-    heed__pathname folder, weights, kept;
-    bool older = p->above == INT64_MIN;
-    if (p->status || (older ? is_needed(t, update) : update <= p->above))
-        return;
-    p->status =
-        heed__pathname_format(folder, p->err, "%s/training/step-%lld", t->place, (long long)update);
-    if (!p->status && older && heed__candidates_hold(&t->state, update)) {
-        p->status = heed__pathname_format(weights, p->err, "%s/%s", folder,
-                                          t->ema ? average_name : weights_name);
-        if (!p->status)
-            p->status =
-                heed__pathname_format(kept, p->err, "%s/training/weights/step-%lld.safetensors",
-                                      t->place, (long long)update);
-        if (!p->status && heed__folder_exists(weights))
-            p->status = heed__folder_rename(weights, kept, p->err);
-        heed__save_point(t, "kept");
-    }
-    if (!p->status)
-        p->status = heed__folder_remove(folder, p->err);
-}
-
-static void prune_weights(void *context, int64_t update)
-{
-    struct pruning *p = context;
-    heed__pathname path;
-    if (p->status || heed__candidates_hold(&p->t->state, update))
-        return;
-    p->status = heed__pathname_format(path, p->err, "%s/training/weights/step-%lld.safetensors",
-                                      p->t->place, (long long)update);
-    if (!p->status && unlink(path) != 0 && errno != ENOENT)
-        p->status =
-            heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
-}
-
-static void prune_unfinished(void *context, int64_t update)
-{
-    struct pruning *p = context;
-    heed__pathname path;
-    if (!p->status)
-        p->status = heed__pathname_format(path, p->err, "%s/training/step-%lld.tmp", p->t->place,
-                                          (long long)update);
-    if (!p->status)
-        p->status = heed__folder_remove(path, p->err);
-}
-
-static heed_status prune(const heed_trainer *t, heed_error *err)
-{
-    struct pruning p = {t, INT64_MIN, HEED_OK, err};
-    heed__pathname training, weights;
-    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
-    if (!status)
-        status = heed__pathname_format(weights, err, "%s/weights", training);
-    if (!status)
-        status = heed__folder_numbered(training, "step-", "", prune_save, &p, err);
-    if (!status && !(status = p.status))
-        status = heed__folder_numbered(weights, "step-", ".safetensors", prune_weights, &p, err);
-    return status ? status : p.status;
-}
-
 /* ---- saving ---- */
 
 static void remember_save(heed_trainer *t)
@@ -206,7 +125,7 @@ static void remember_save(heed_trainer *t)
 heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *err)
 {
     heed__pathname temporary, folder, training;
-    if (t->saved_update == t->state.update)
+    if (t->saved_update == t->state.update && (t->saved_scheduled || !scheduled))
         return HEED_OK;
     if (scheduled)
         remember_save(t);
@@ -221,10 +140,9 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
                                        (long long)t->state.update);
     if (!status)
         status = heed__pathname_format(temporary, err, "%s.tmp", folder);
-    struct pruning p = {t, 0, HEED_OK, err};
     if (!status)
-        status = heed__folder_numbered(training, "step-", ".tmp", prune_unfinished, &p, err);
-    if (!status && !(status = p.status))
+        status = heed__prune_unfinished(t, err);
+    if (!status)
         status = heed__folder_make(temporary, err);
     if (status)
         return status;
@@ -232,7 +150,7 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
     if (!(status = write_files(t, temporary, err)))
         status = heed__folder_sync(temporary, err);
     heed__save_point(t, "synced");
-    /* What has this name is damaged, or it would have been loaded. */
+    /* What has this name is damaged, or was made by a signal before its validation. */
     if (!status && !(status = heed__folder_remove(folder, err)))
         status = heed__folder_rename(temporary, folder, err);
     if (status) {
@@ -240,11 +158,12 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
         return status;
     }
     t->saved_update = t->state.update;
+    t->saved_scheduled = scheduled;
     heed__save_point(t, "renamed");
     if ((status = point_latest(t, err)))
         return status;
     heed__save_point(t, "latest");
-    status = prune(t, err);
+    status = heed__prune_unneeded(t, err);
     heed__save_point(t, "pruned");
     return status;
 }
@@ -354,6 +273,7 @@ static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
     heed_params_zero_grads(t->params);
     t->state = state;
     t->saved_update = update;
+    t->saved_scheduled = state.n_saves && state.saves[state.n_saves - 1] == update;
     return HEED_OK;
 }
 
@@ -399,33 +319,18 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err)
 
 heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err)
 {
-    heed__pathname training;
     if (!t->state.n_saves)
         return heed__fail(err, HEED_STATE, "there is no save to go back to");
     int64_t rollbacks = t->state.rollbacks, log_bytes = t->state.log_bytes;
     double seconds = t->state.seconds;
-    struct pruning p = {t, t->state.saves[t->state.n_saves - 1], HEED_OK, err};
-    heed_status status = load(t, p.above, err);
+    int64_t to = t->state.saves[t->state.n_saves - 1];
+    heed_status status = load(t, to, err);
     if (!status)
-        status = heed__pathname_format(training, err, "%s/training", t->place);
+        status = heed__prune_newer(t, to, err);
     if (!status)
-        status = heed__folder_numbered(training, "step-", "", prune_save, &p, err);
-    if (!status && !(status = p.status))
         status = point_latest(t, err);
     t->state.rollbacks = rollbacks + 1;
     t->state.seconds = seconds;
     t->state.log_bytes = log_bytes;
     return status;
-}
-
-heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
-                                     heed_error *err)
-{
-    heed_status status =
-        heed__pathname_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
-                              t->ema ? average_name : weights_name);
-    if (status || heed__folder_exists(path))
-        return status;
-    return heed__pathname_format(path, err, "%s/training/weights/step-%lld.safetensors", t->place,
-                                 (long long)update);
 }

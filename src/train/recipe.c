@@ -131,7 +131,7 @@ static heed_status absolute_list(heed_option_list *list, heed_arena *arena, heed
     return HEED_OK;
 }
 
-heed_status heed__recipe_resolve(heed_recipe *r, heed_arena *arena, heed_error *err)
+heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error *err)
 {
     heed_train_options *o = &r->train;
     heed_option_list *lists[] = {&o->source,       &o->target,       &o->tsv,
@@ -142,6 +142,12 @@ heed_status heed__recipe_resolve(heed_recipe *r, heed_arena *arena, heed_error *
     o->vocab = absolute(o->vocab, arena);
     o->source_vocab = absolute(o->source_vocab, arena);
     o->target_vocab = absolute(o->target_vocab, arena);
+    return HEED_OK;
+}
+
+void heed__recipe_resolve(heed_recipe *r)
+{
+    heed_train_options *o = &r->train;
     if (!o->threads) {
         heed_machine m;
         heed_machine_describe(&m);
@@ -151,7 +157,6 @@ heed_status heed__recipe_resolve(heed_recipe *r, heed_arena *arena, heed_error *
         o->rate = o->schedule == HEED_SCHEDULE_NOAM ? 1 : 0.001;
     if (!o->vocab_size && o->tokens == HEED_TOKENS_SENTENCEPIECE)
         o->vocab_size = 8000;
-    return HEED_OK;
 }
 
 /* ---- on disk ---- */

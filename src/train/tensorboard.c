@@ -1,6 +1,6 @@
 /* tensorboard.c: TensorBoard event files, written by hand: TFRecords (length, its masked CRC-32C,
  * data, its masked CRC-32C) around protocol buffers
- *     Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5 }
+ *     Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5 }
  *     Summary { repeated Value value = 1 }      Value { string tag = 1; float simple_value = 2 }
  * One file for each start of a run; the viewer lets a resumed run replace what it repeats. */
 #include "train/trainer.h"

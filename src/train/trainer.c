@@ -185,7 +185,8 @@ static heed_status validate(heed_trainer *t, heed_error *err)
     heed_status status = heed__trainer_validate(t, &v, err);
     if (t->ema)
         heed_ema_swap(t->ema);
-    if (status)
+    t->stopped = v.stopped;
+    if (status || v.stopped)
         return status;
     double score = score_of(t, &v);
     s->valid_loss = v.loss;
@@ -222,7 +223,8 @@ static bool due(int64_t update, int64_t every)
     return every && update % every == 0;
 }
 
-/* Validation and saves that this update asks for; `last`: it is the last one. */
+/* Validation and saves that this update asks for and that have not been; `last`: it is the last
+ * one. */
 static heed_status look_after(heed_trainer *t, bool last, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
@@ -232,7 +234,7 @@ static heed_status look_after(heed_trainer *t, bool last, heed_error *err)
     valid = valid && s->valid_update != s->update;
     if (valid) {
         heed_status status = validate(t, err);
-        if (status)
+        if (status || t->stopped)
             return status;
     }
     if (valid || due(s->update, o->save_every)) {
@@ -297,7 +299,9 @@ static heed_status average(heed_trainer *t, heed_train_result *result, heed_erro
     heed_status status = heed__candidates_average(t, &count, err);
     if (status || count < 2)
         return status;
-    if ((status = heed__trainer_validate(t, &v, err)))
+    status = heed__trainer_validate(t, &v, err);
+    t->stopped = v.stopped;
+    if (status || v.stopped)
         return status;
     result->average_score = score_of(t, &v);
     bool better = !heed__metric_better(metric, s->best, result->average_score);
@@ -317,19 +321,21 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
     heed_train_reason reason = HEED_TRAIN_ASKED;
     *result = (heed_train_result){.average_score = NAN};
     t->clock = t->saved_clock = now();
-    if (!heed__trainer_settle(t, &own))
+    if (!heed__trainer_settle(t, &own)) {
         done = limit_reached(t, &reason);
+        if (t->state.update || done)
+            look_after(t, done, &own);
+    }
     while (!own.status && !done && !asked) {
-        asked = t->hooks.stop && t->hooks.stop(t->hooks.context);
+        asked = t->stopped || (t->hooks.stop && t->hooks.stop(t->hooks.context));
         if (!asked)
             round_of(t, &done, &reason, &own);
     }
+    if (!own.status && done && !t->stopped && !average(t, result, &own))
+        heed__curves_write(t, &own);
+    asked = asked || t->stopped;
     if (!own.status && asked)
         save(t, false, &own);
-    if (!own.status && done && t->state.valid_update != t->state.update)
-        look_after(t, true, &own);
-    if (!own.status && done && !average(t, result, &own))
-        heed__curves_write(t, &own);
     describe(t, t->progress.event);
     result->reason = asked ? HEED_TRAIN_ASKED : reason;
     result->last = t->progress;

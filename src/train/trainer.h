@@ -1,9 +1,11 @@
 /* trainer.h: what the files of the trainer share.
  *
  *     recipe.c      options: checked, stored, compared on resume
- *     prepare.c     corpora, vocabularies, model: everything before the first update
+ *     prepare.c     model and directory: what comes before the first update
+ *     prepare_text.c  corpora and vocabularies
  *     trainer.c     the loop
- *     checkpoint.c  saves;  average.c  the mean of several
+ *     update.c      one update
+ *     checkpoint.c  saves;  state.c  their state.json;  prune.c  which stay;  average.c  their mean
  *     validate.c    loss and translations of the validation set
  *     log_jsonl.c, tensorboard.c, curves.c   what a run leaves to look at */
 #ifndef HEED_TRAIN_TRAINER_H
@@ -74,6 +76,8 @@ struct heed_trainer {
     heed_schedule schedule;
     heed__train_state state;
     int64_t saved_update; /* -1: none in this run */
+    bool saved_scheduled; /* that one */
+    bool stopped;         /* in the middle of a validation, which a resumed run makes up for */
     heed__log *log;
     heed__events *events;
     int64_t epoch_bytes; /* target bytes of this epoch so far, in this run */
@@ -86,14 +90,21 @@ struct heed_trainer {
 
 /* ---- recipe.c ---- */
 heed_status heed__recipe_check(const heed_recipe *r, heed_error *err);
-/* Fills in what "not given" stands for and makes file names absolute. */
-heed_status heed__recipe_resolve(heed_recipe *r, heed_arena *arena, heed_error *err);
+/* Fills in what "not given" stands for. */
+void heed__recipe_resolve(heed_recipe *r);
+/* Makes file names absolute, so that a run can be resumed from anywhere. */
+heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error *err);
 heed_status heed__recipe_write(const heed_recipe *r, const char *path, heed_error *err);
 /* Refuses what may not change; *new_bits is set when something changes the arithmetic. */
 heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *to,
                                     const char *folder, bool *new_bits, heed_error *err);
 bool heed__metric_better(int metric, double score, double than);
 const char *heed__metric_name(int metric);
+
+/* ---- prepare_text.c ---- */
+heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err);
+/* new: they are learned, or copied, into t->place first.  Sets the model's sizes. */
+heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, heed_error *err);
 
 /* ---- prepare.c ---- */
 void heed__trainer_say(const heed_trainer *t, heed_log_level level, const char *format, ...)
@@ -120,10 +131,10 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err);
 /* The last scheduled save; removes the newer ones. */
 heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err);
 void heed__save_point(const heed_trainer *t, const char *where);
-/* The weights of a save, whether it is whole or only its weights were kept. */
-heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
-                                     heed_error *err);
+#define HEED_SAVED_WEIGHTS "model.safetensors"
+#define HEED_SAVED_AVERAGE "average.safetensors"
 
+/* ---- state.c ---- */
 /* state.json of a save, with the checksums of its files. */
 #define HEED_SAVE_FILES 3
 typedef struct heed__save_file {
@@ -137,6 +148,15 @@ heed_status heed__state_read(const char *path, heed__train_state *s, int64_t *op
                              int64_t *ema, heed__save_file files[HEED_SAVE_FILES], int *count,
                              heed_error *err);
 
+/* ---- prune.c ---- */
+/* Saves and weights that nothing needs any more; saves after an update; what a kill left of one. */
+heed_status heed__prune_unneeded(const heed_trainer *t, heed_error *err);
+heed_status heed__prune_newer(const heed_trainer *t, int64_t update, heed_error *err);
+heed_status heed__prune_unfinished(const heed_trainer *t, heed_error *err);
+/* The weights of a save, whether it is whole or only its weights were kept. */
+heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
+                                     heed_error *err);
+
 /* ---- average.c ---- */
 void heed__candidates_add(heed_trainer *t, bool validated);
 bool heed__candidates_hold(const heed__train_state *s, int64_t update);
@@ -146,6 +166,7 @@ heed_status heed__candidates_average(heed_trainer *t, int *count, heed_error *er
 /* ---- validate.c ---- */
 typedef struct heed__validation {
     double loss, bleu, chrf; /* NAN where not measured */
+    bool stopped;            /* somebody asked to: nothing above counts */
 } heed__validation;
 heed_status heed__trainer_validate(heed_trainer *t, heed__validation *v, heed_error *err);
 

@@ -5,12 +5,20 @@
 #include <math.h>
 #include <string.h>
 
+/* Between two portions somebody may ask to stop. */
+#define LINES_AT_ONCE 256
+
 /* ---- cross-entropy ---- */
+
+static bool stop_asked(const heed_trainer *t)
+{
+    return t->hooks.stop && t->hooks.stop(t->hooks.context);
+}
 
 static heed_status sum_losses(heed_trainer *t, heed_batches *batches, double *nll, int64_t *tokens,
                               heed_error *err)
 {
-    for (;;) {
+    while (!stop_asked(t)) {
         heed_batch batch;
         double sum = 0;
         heed_status status = heed_batches_next(batches, &batch, 1, err);
@@ -24,6 +32,7 @@ static heed_status sum_losses(heed_trainer *t, heed_batches *batches, double *nl
         *nll += sum;
         *tokens += batch.target->rows;
     }
+    return HEED_OK;
 }
 
 static heed_status cross_entropy(heed_trainer *t, double *loss, heed_error *err)
@@ -46,7 +55,7 @@ static heed_status cross_entropy(heed_trainer *t, double *loss, heed_error *err)
     heed_tape_set_training(t->tape, true);
     heed_tape_set_recording(t->tape, true);
     heed_batches_free(batches);
-    if (!status && !tokens)
+    if (!status && !tokens && !stop_asked(t))
         status = heed__fail(err, HEED_FORMAT,
                             "no validation pair has at most the %lld tokens of --longest",
                             (long long)longest);
@@ -126,8 +135,14 @@ static heed_status translate(heed_trainer *t, struct texts *x, heed_arena *arena
                                               heed_tape_threads(t->tape), &t->allocator, err);
     if (!tr)
         return err->status;
-    heed_status status = heed_translate(tr, &search, x->source, x->count, arena, out, err);
+    heed_status status = HEED_OK;
+    for (int64_t i = 0; !status && i < x->count && !stop_asked(t); i += LINES_AT_ONCE) {
+        int64_t n = x->count - i < LINES_AT_ONCE ? x->count - i : LINES_AT_ONCE;
+        status = heed_translate(tr, &search, x->source + i, n, arena, out + i, err);
+    }
     heed_translator_free(tr);
+    if (stop_asked(t))
+        return status;
     for (int64_t i = 0; !status && i < x->count; i++)
         x->hypothesis[i] = out[i].text ? out[i].text : "";
     return status;
@@ -149,9 +164,9 @@ static heed_status translation_scores(heed_trainer *t, heed__validation *v, heed
     heed_status status = draw_texts(t, &x, arena, err);
     if (!status)
         status = translate(t, &x, arena, err);
-    if (!status)
+    if (!status && !stop_asked(t))
         status = heed_bleu(&bleu, x.hypothesis, x.reference, x.count, &result, err);
-    if (!status)
+    if (!status && !stop_asked(t))
         status = heed_chrf(&chrf, x.hypothesis, x.reference, x.count, &v->chrf, err);
     v->bleu = result.score;
     heed_arena_free(arena);
@@ -160,9 +175,10 @@ static heed_status translation_scores(heed_trainer *t, heed__validation *v, heed
 
 heed_status heed__trainer_validate(heed_trainer *t, heed__validation *v, heed_error *err)
 {
-    *v = (heed__validation){NAN, NAN, NAN};
+    *v = (heed__validation){NAN, NAN, NAN, false};
     heed_status status = cross_entropy(t, &v->loss, err);
     if (!status && t->recipe.train.valid_lines)
         status = translation_scores(t, v, err);
+    v->stopped = stop_asked(t);
     return status;
 }

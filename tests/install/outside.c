@@ -24,6 +24,10 @@ int main(void)
         heed_tape_free(t);
         return 1;
     }
+    /* Takes in the part that is C++, and the libraries behind it; there is no such file. */
+    heed_error missing = {HEED_OK, ""};
+    if (heed_vocab_open("missing.spm", NULL, NULL, &missing) || missing.status != HEED_IO)
+        return 1;
     const float *gradient = heed_tensor_grad(x);
     printf("heed %s loss %g gradient %g %g\n", heed_version(), heed_tensor_data(loss)[0],
            gradient[0], gradient[1]);

@@ -1,0 +1,114 @@
+/* prune.c: which saves stay.  Of the saves of the schedule the last --keep; of those that the
+ * average at the end will want, the weights; one made by the clock or a signal until the next of
+ * the schedule. */
+#include "train/trainer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+struct pruning {
+    const heed_trainer *t;
+    int64_t above; /* remove only saves newer than this; INT64_MIN: those that nothing needs */
+    heed_status status;
+    heed_error *err;
+};
+
+static bool is_needed(const heed_trainer *t, int64_t update)
+{
+    bool needed = update == t->state.update;
+    for (int i = 0; i < t->state.n_saves; i++)
+        needed = needed || t->state.saves[i] == update;
+    return needed;
+}
+
+/* A save whose weights the average will want leaves them behind. */
+static void prune_save(void *context, int64_t update)
+{
+    struct pruning *p = context;
+    const heed_trainer *t = p->t;
+    heed__pathname folder, weights, kept;
+    bool older = p->above == INT64_MIN;
+    if (p->status || (older ? is_needed(t, update) : update <= p->above))
+        return;
+    p->status =
+        heed__pathname_format(folder, p->err, "%s/training/step-%lld", t->place, (long long)update);
+    if (!p->status && older && heed__candidates_hold(&t->state, update)) {
+        p->status = heed__pathname_format(weights, p->err, "%s/%s", folder,
+                                          t->ema ? HEED_SAVED_AVERAGE : HEED_SAVED_WEIGHTS);
+        if (!p->status)
+            p->status =
+                heed__pathname_format(kept, p->err, "%s/training/weights/step-%lld.safetensors",
+                                      t->place, (long long)update);
+        if (!p->status && heed__folder_exists(weights))
+            p->status = heed__folder_rename(weights, kept, p->err);
+        heed__save_point(t, "kept");
+    }
+    if (!p->status)
+        p->status = heed__folder_remove(folder, p->err);
+}
+
+static void prune_weights(void *context, int64_t update)
+{
+    struct pruning *p = context;
+    heed__pathname path;
+    if (p->status || heed__candidates_hold(&p->t->state, update))
+        return;
+    p->status = heed__pathname_format(path, p->err, "%s/training/weights/step-%lld.safetensors",
+                                      p->t->place, (long long)update);
+    if (!p->status && unlink(path) != 0 && errno != ENOENT)
+        p->status =
+            heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
+}
+
+static void prune_unfinished(void *context, int64_t update)
+{
+    struct pruning *p = context;
+    heed__pathname path;
+    if (!p->status)
+        p->status = heed__pathname_format(path, p->err, "%s/training/step-%lld.tmp", p->t->place,
+                                          (long long)update);
+    if (!p->status)
+        p->status = heed__folder_remove(path, p->err);
+}
+
+static heed_status visit(const heed_trainer *t, const char *folder, const char *suffix,
+                         void (*each)(void *, int64_t), struct pruning *p)
+{
+    heed__pathname path;
+    heed_status status = heed__pathname_format(path, p->err, "%s/%s", t->place, folder);
+    if (!status)
+        status = heed__folder_numbered(path, "step-", suffix, each, p, p->err);
+    return status ? status : p->status;
+}
+
+heed_status heed__prune_unneeded(const heed_trainer *t, heed_error *err)
+{
+    struct pruning p = {t, INT64_MIN, HEED_OK, err};
+    heed_status status = visit(t, "training", "", prune_save, &p);
+    return status ? status : visit(t, "training/weights", ".safetensors", prune_weights, &p);
+}
+
+heed_status heed__prune_newer(const heed_trainer *t, int64_t update, heed_error *err)
+{
+    struct pruning p = {t, update, HEED_OK, err};
+    return visit(t, "training", "", prune_save, &p);
+}
+
+heed_status heed__prune_unfinished(const heed_trainer *t, heed_error *err)
+{
+    struct pruning p = {t, 0, HEED_OK, err};
+    return visit(t, "training", ".tmp", prune_unfinished, &p);
+}
+
+heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
+                                     heed_error *err)
+{
+    heed_status status =
+        heed__pathname_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
+                              t->ema ? HEED_SAVED_AVERAGE : HEED_SAVED_WEIGHTS);
+    if (status || heed__folder_exists(path))
+        return status;
+    return heed__pathname_format(path, err, "%s/training/weights/step-%lld.safetensors", t->place,
+                                 (long long)update);
+}

@@ -1,0 +1,148 @@
+#!/bin/sh
+# cli_evaluate.sh: `heed evaluate` from outside, on files and on a model that `heed train` makes in
+# a second.
+# Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
+set -u
+. "$(dirname "$0")/case.inc"
+fixture=$tree/tests/metric
+
+complains() { grep -qxF -- "$1" err; verdict $? "stderr lacks the line '$1'"; }
+quiet_out() { [ ! -s out ]; verdict $? "stdout is not empty"; }
+# prints LINE...: stdout is these lines.
+prints() { printf '%s\n' "$@" | cmp -s - out; verdict $? "stdout is not '$*'"; }
+# refuses CODE LINE ARGUMENT...
+refuses() {
+    code=$1 line=$2
+    shift 2
+    run evaluate "$@"
+    exits "$code"; complains "$line"; quiet_out
+}
+
+v=heed-$("$heed" --version | sed -n 's/^heed //p')
+bleu="nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:$v"
+chrf="nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:$v"
+chrf2="nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|version:$v"
+ter="nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:$v"
+printf '%s\n' 'the cat sat on the mat.' 'it was a small, red cat and co-operative' >ref
+printf '%s\n' 'the cat sat on a mat.' 'It was a small red cat and co-operative' >hyp
+
+# Catches a command without help, help on stderr, or help wider than a terminal.
+run evaluate --help
+exits 0; quiet_err; grep -q '^usage: heed evaluate \[options\]' out; verdict $? 'no usage line'
+[ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
+
+# Catches lines that people and scripts read and that change unseen, and options that do nothing.
+run evaluate --reference ref hyp
+exits 0; quiet_err
+prints "BLEU 46.42  86.7/69.2/45.5/22.2  BP 0.936 (15/16)  $bleu" "chrF2 79.02  $chrf" \
+    "TER 14.29  $ter"
+cp out whole
+run evaluate --reference ref --metric bleu --tokenize intl --lowercase hyp
+exits 0
+prints "BLEU 63.87  94.1/80.0/61.5/45.5  BP 0.943 (17/18)  nrefs:1|case:lc|eff:no|tok:intl|smooth:exp|version:$v"
+run evaluate --reference ref --metric bleu --tokenized --compound-split hyp
+exits 0
+prints "BLEU 56.85  81.2/64.3/50.0/40.0  BP 1.000 (16/16)  nrefs:1|case:mixed|eff:no|tok:multi-bleu|compounds:split|smooth:none|version:$v"
+run evaluate --reference ref --metric ter,chrf++ --ter-normalized --ter-case-sensitive hyp
+exits 0
+prints "TER 18.75  nrefs:1|case:mixed|tok:tercom|norm:yes|punct:yes|asian:no|version:$v" \
+    "chrF2++ 77.70  $chrf2"
+run evaluate --reference ref --metric ter --ter-no-punct --ter-asian-support hyp
+exits 0
+prints "TER 7.14  nrefs:1|case:lc|tok:tercom|norm:no|punct:no|asian:yes|version:$v"
+
+# Catches translations from standard input that are not read, CRLF and a missing last line end.
+printf '%s\r\n%s' 'the cat sat on a mat.' 'It was a small red cat and co-operative' >in
+run evaluate --reference ref
+exits 0; cmp -s out whole; verdict $? 'standard input gives other scores'
+run evaluate --reference ref -
+exits 0; cmp -s out whole; verdict $? "'-' gives other scores"
+: >in
+
+# Catches JSON that machines cannot read, or fields that are missing.
+run evaluate --reference ref --json hyp
+exits 0; quiet_err
+prints "{\"bleu\":{\"score\":46.41689104,\"signature\":\"$bleu\",\"precisions\":[86.66666667,69.23076923,45.45454545,22.22222222],\"brevity_penalty\":0.935506985,\"hypothesis_length\":15,\"reference_length\":16},\"chrf\":{\"score\":79.01803076,\"signature\":\"$chrf\"},\"ter\":{\"score\":14.28571429,\"signature\":\"$ter\"}}"
+
+# Catches sentences out of order, scored as a corpus, or left out.
+run evaluate --reference ref --sentence hyp
+exits 0; quiet_err; prints '48.8923	65.8003	16.6667' '44.1248	85.4438	12.5000'
+run evaluate --reference ref --sentence --metric ter --json hyp
+exits 0; prints '{"line":1,"ter":16.66666667}' '{"line":2,"ter":12.5}'
+
+# Catches a difference that is always, or never, one: a system against itself and against a bad one.
+run evaluate --reference "$fixture/long.ref" --metric bleu --compare "$fixture/long.hyp" --json \
+    "$fixture/long.hyp"
+exits 0; quiet_err; grep -q '"p":1}' out; verdict $? 'p is not 1'
+awk 'BEGIN { srand(3); for (i = 0; i < 100; i++) { s = ""
+    for (k = 0; k < 9; k++) s = s " " int(rand() * 300)
+    print s } }' >text
+sed 's/7/x/' text >worse
+run evaluate --reference text --metric bleu,chrf,ter --compare worse --resamples 200 --seed 3 text
+exits 0; quiet_err; cp out first
+[ "$(grep -c ' against .*, p = 0.00' out)" = 3 ]; verdict $? 'p is not small three times'
+grep -q '^TER 0.00 (0.00 ± 0.00) against [0-9.]* ([0-9.]* ± [0-9.]*): -[0-9.]*, p' out
+verdict $? 'no comparison of TER'
+run evaluate --reference text --metric bleu,chrf,ter --compare worse --resamples 200 --seed 3 text
+exits 0; cmp -s out first; verdict $? 'the same seed draws other test sets'
+run evaluate --reference text --metric bleu,chrf,ter --compare worse --resamples 200 --seed 4 text
+exits 0; ! cmp -s out first; verdict $? 'another seed draws the same test sets'
+
+# Catches mistakes in the command line that pass, exit other than 2, or dirty stdout.
+refuses 2 "heed: option '--reference' is missing, expected a file" hyp
+refuses 2 "heed: unknown metric 'blue'; did you mean 'bleu'?" --reference ref --metric blue hyp
+complains "try 'heed evaluate --help'"
+refuses 2 "heed: metric 'ter' is there twice" --reference ref --metric ter,bleu,ter hyp
+refuses 2 "heed: unknown metric ''" --reference ref --metric bleu, hyp
+refuses 2 "heed: option '--source' is missing, expected with '--model'" --reference ref --model m
+refuses 2 "heed: option '--model' is missing, expected with '--source'" --reference ref --source s
+refuses 2 "heed: unexpected argument 'hyp': the translations come from '--model'" \
+    --reference ref --model m --source s hyp
+refuses 2 "heed: option '--n-best' is 2, expected 1: only the best translation is scored" \
+    --reference ref --n-best 2 hyp
+refuses 2 'heed: two files are standard input, expected one at most' --reference -
+refuses 2 "heed: options '--sentence' and '--compare' exclude each other" \
+    --reference ref --sentence --compare hyp hyp
+refuses 2 "heed: options '--tokenized' and '--tokenize' exclude each other" \
+    --reference ref --tokenized --tokenize zh hyp
+
+# Catches files that do not fit together and are scored all the same.
+head -n 1 hyp >short
+refuses 1 "heed: 'short' has 1 lines, expected 2 as in 'ref'" --reference ref short
+refuses 1 "heed: 'short' has 1 lines, expected 2 as in 'ref'" --reference ref --compare short hyp
+refuses 1 "heed: cannot read 'missing': No such file or directory" --reference ref missing
+refuses 1 "heed: cannot read 'missing': No such file or directory" --reference missing hyp
+refuses 1 "heed: 'in' is empty, expected lines of text" --reference in in
+refuses 1 "heed: standard input has 0 lines, expected 2 as in 'ref'" --reference ref
+refuses 1 "heed: 'ref' has 2 lines, expected 1 as in 'short'" --reference short --model m --source ref
+
+# Catches tokenised text that is scored as if it were not, in silence.
+yes 'It is so .' | head -n 120 >spaced
+run evaluate --reference spaced --metric bleu spaced
+exits 0
+complains "heed: 120 lines end in ' .': if the text is tokenised, --tokenized is meant for it"
+run evaluate --reference spaced --metric bleu --tokenized spaced
+exits 0; quiet_err
+
+# Catches scores of a model that are not those of its translations.
+awk 'BEGIN { srand(7); for (i = 0; i < 300; i++) { s = ""; n = 4 + int(rand() * 5)
+    for (k = 0; k < n; k++) s = s (k ? " " : "") sprintf("%c", 97 + int(rand() * 6))
+    print s "\t" s } }' >pairs.tsv
+cut -f 1 pairs.tsv >source
+cut -f 2 pairs.tsv >target
+run train --model m --tsv pairs.tsv --tokens whitespace --encoder-layers 1 --decoder-layers 1 \
+    --d 16 --ff 32 --heads 2 --dropout 0 --longest 16 --batch-tokens 400 --max-updates 60 \
+    --schedule linear --rate 0.01 --warmup 10 --threads 1
+exits 0
+run translate --model m --beam 2 --threads 1 source
+exits 0; cp out translated
+run evaluate --reference target --json translated
+exits 0; cp out from_file
+run evaluate --reference target --model m --source source --beam 2 --threads 1 --json
+exits 0; cmp -s out from_file; verdict $? 'other scores than its translations have'
+grep -q '^translated 300 of 300 lines, [0-9.]* s$' err; verdict $? 'no word on the work done'
+[ "$(wc -l <err)" = 1 ]; verdict $? 'more than one line on stderr'
+refuses 1 "heed: cannot open the model 'nowhere': No such file or directory" \
+    --reference ref --model nowhere --source hyp
+
+finish
