@@ -153,9 +153,9 @@ static void packed_matches_naive(void **state)
 {
     (void)state;
     static const int64_t shapes[][3] = {
-        {1, 1, 1},   {6, 16, 8},   {5, 15, 7},     {7, 17, 9},      {13, 33, 24},   {73, 40, 30},
-        {8, 24, 16}, {79, 9, 513}, {72, 17, 1535}, {150, 1100, 20}, {77, 1045, 520}};
-    heed_real *bias = numbers(2000, 8);
+        {1, 1, 1},   {6, 16, 8},   {5, 15, 7},     {7, 17, 9},     {13, 33, 24},    {73, 40, 30},
+        {8, 24, 16}, {79, 9, 513}, {72, 17, 1535}, {150, 4110, 9}, {77, 1045, 520}, {310, 40, 120}};
+    heed_real *bias = numbers(5000, 8);
     for (int set = 0; heed__kernels_at(set); set++)
         for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
             /* The large ones: A B, A^T B + C, A B^T + bias, all of it. */
