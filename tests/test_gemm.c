@@ -172,6 +172,16 @@ static void packed_matches_naive(void **state)
     free(bias);
 }
 
+/* Catches the packed kernel being taken where its speed has not been proved. */
+static void packed_pays_where_measured(void **state)
+{
+    (void)state;
+    for (int set = 0; heed__kernels_at(set); set++) {
+        const heed_kernels *ks = heed__kernels_at(set);
+        assert_int_equal(ks->gemm_packed_pays(), strcmp(ks->isa, "avx2") == 0);
+    }
+}
+
 /* Catches a mistake in what is copied together when rows lie far apart, in more than one panel. */
 static void far_apart_matches_naive(void **state)
 {
@@ -331,6 +341,7 @@ int main(void)
         cmocka_unit_test(kernels_match_naive),
         cmocka_unit_test(far_apart_matches_naive),
         cmocka_unit_test(packed_matches_naive),
+        cmocka_unit_test(packed_pays_where_measured),
         cmocka_unit_test(packed_bits_do_not_depend_on_the_cut),
         cmocka_unit_test(product_matches_naive),
         cmocka_unit_test(same_threads_same_bits),

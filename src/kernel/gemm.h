@@ -29,7 +29,7 @@ typedef struct heed__product {
     heed_real *panels;     /* heed__gemm_panels for each thread, or NULL */
 } heed__product;
 
-/* Panels of gemm_packed, in numbers: a block of A, a block of B, and the gaps between B's strips. */
+/* Panels of gemm_packed, in numbers: a block of A, one of B, the gaps between B's strips. */
 #define HEED_PANEL_A (72 * 512 + 16)
 #define HEED_PANEL_B (1024 * 512)
 #define HEED_PANEL_COUNT (HEED_PANEL_A + HEED_PANEL_B + 16384)

@@ -1,8 +1,9 @@
 /* packed.c: large products, at the speed of the register tile.
  *
  * Goto's blocking: a block of B (2 MB) is copied into strips as wide as the tile, then block after
- * block of A (a quarter of the second-level cache) into strips as high as the tile; a tile then reads both in the order of memory.  While the tiles of one block of A run,
- * the next one is fetched.  Copying costs 0.1 to 0.2 ns an element, so 1 to 2 % at 512 x 512.
+ * block of A (a quarter of the second-level cache) into strips as high as the tile; a tile then
+ * reads both in the order of memory.  While the tiles of one block of A run, the next one is
+ * fetched.  Copying costs 0.1 to 0.2 ns an element, so 1 to 2 % at 512 x 512.
  *
  * An element of C is a sum of sums over at most DEPTH products, each one chain in the order of k;
  * where the sums end depends on k alone, so a value depends neither on its place nor on the cut. */

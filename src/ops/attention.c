@@ -252,8 +252,8 @@ static bool same(const heed_tensor *x, const heed_tensor *y, const heed_segments
            memcmp(a->offset, b->offset, (size_t)(a->count + 1) * sizeof *a->offset) == 0;
 }
 
-/* The gradient of input i, and whether it may be assigned: not if another input's goes there, unless
- * together they are all that goes there. */
+/* The gradient of input i, and whether it may be assigned: not if another input's goes there,
+ * unless together they are all that goes there. */
 static heed__matrix gradient(heed_opcall *c, int i, bool tiled, real *beta)
 {
     if (!heed__wants(c, i))
