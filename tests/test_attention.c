@@ -484,6 +484,55 @@ static void wrong_layers_are_named(void **state)
     heed_params_free(p);
 }
 
+/* The gradient of x = [q | k | v] through what attention makes of it; apart: each of the three is a
+ * tensor of its own first. */
+static void slices_grads(real *grads, const int64_t *lengths, const int64_t *more, bool causal,
+                         bool apart)
+{
+    bench b = bench_new(2);
+    heed_attention_options options = {.heads = HEADS, .causal = causal};
+    /* Memory that gradients will be made of is full of something else. */
+    heed_tensor *dirt = heed_input(b.t, HEED_SHAPE(8 * ROWS, 3 * D), NULL);
+    for (int64_t i = 0; i < heed_tensor_count(dirt); i++)
+        heed_tensor_data(dirt)[i] = (real)NAN;
+    heed_tape_reset(b.t);
+    real *start = values(ROWS * 3 * D, 40);
+    heed_tensor *x = heed_variable(b.t, HEED_SHAPE(ROWS, 3 * D), start);
+    heed_tensor *y = heed_scale(b.t, x, 2, 0), *part[3];
+    for (int i = 0; i < 3; i++) {
+        part[i] = heed_slice_cols(b.t, y, i * D, (i + 1) * D);
+        if (apart)
+            part[i] = heed_scale(b.t, part[i], 1, 0);
+    }
+    const heed_segments *q_s = heed_segments_new(heed_tape_arena(b.t), RAGGED, lengths);
+    const heed_segments *k_s = heed_segments_new(heed_tape_arena(b.t), RAGGED, more);
+    heed_tensor *o = heed_attention(b.t, part[0], part[1], part[2], q_s, k_s, &options);
+    heed_backward(b.t, heed_mean(b.t, heed_mul(b.t, o, o), HEED_ALL));
+    assert_int_equal(heed_tape_error(b.t)->status, HEED_OK);
+    memcpy(grads, heed_tensor_grad(x), ROWS * 3 * D * sizeof *grads);
+    free(start);
+    heed_tape_free(b.t);
+}
+
+/* Catches: a gradient that is assigned where it should be added, or left as it was, when q, k and v
+ * are columns of one product: sentences without queries, without keys, and keys nobody sees. */
+static void slices_get_the_gradients_of_tensors(void **state)
+{
+    (void)state;
+    static const int64_t lengths[][RAGGED] = {
+        {7, 0, 1, 12, 4}, {4, 5, 0, 3, 12}, {12, 12, 0, 0, 0}, {0, 0, 12, 12, 0}};
+    for (int causal = 0; causal < 2; causal++)
+        for (int i = 0; i < 16; i++) {
+            real one[ROWS * 3 * D], other[ROWS * 3 * D];
+            slices_grads(one, lengths[i / 4], lengths[i % 4], causal, false);
+            slices_grads(other, lengths[i / 4], lengths[i % 4], causal, true);
+            for (int n = 0; n < ROWS * 3 * D; n++)
+                if (!(fabs((double)(one[n] - other[n])) <= TOLERANCE))
+                    fail_msg("lengths %d, causal %d: gradient %d is %g, expected %g", i, causal, n,
+                             (double)one[n], (double)other[n]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +549,7 @@ int main(void)
         cmocka_unit_test(layer_matches_pytorch_on_padded_batches),
         cmocka_unit_test(layer_declares_its_parameters),
         cmocka_unit_test(wrong_layers_are_named),
+        cmocka_unit_test(slices_get_the_gradients_of_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

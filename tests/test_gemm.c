@@ -153,9 +153,9 @@ static void packed_matches_naive(void **state)
 {
     (void)state;
     static const int64_t shapes[][3] = {
-        {1, 1, 1},   {6, 16, 8},   {5, 15, 7},     {7, 17, 9},      {13, 33, 24},   {73, 40, 30},
-        {8, 24, 16}, {79, 9, 513}, {72, 17, 1535}, {150, 1100, 20}, {77, 1045, 520}};
-    heed_real *bias = numbers(2000, 8);
+        {1, 1, 1},   {6, 16, 8},   {5, 15, 7},     {7, 17, 9},     {13, 33, 24},    {73, 40, 30},
+        {8, 24, 16}, {79, 9, 513}, {72, 17, 1535}, {150, 4110, 9}, {77, 1045, 520}, {310, 40, 120}};
+    heed_real *bias = numbers(5000, 8);
     for (int set = 0; heed__kernels_at(set); set++)
         for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
             /* The large ones: A B, A^T B + C, A B^T + bias, all of it. */
@@ -170,6 +170,16 @@ static void packed_matches_naive(void **state)
                 problem_free(&q);
             }
     free(bias);
+}
+
+/* Catches the packed kernel being taken where its speed has not been proved. */
+static void packed_pays_where_measured(void **state)
+{
+    (void)state;
+    for (int set = 0; heed__kernels_at(set); set++) {
+        const heed_kernels *ks = heed__kernels_at(set);
+        assert_int_equal(ks->gemm_packed_pays(), strcmp(ks->isa, "avx2") == 0);
+    }
 }
 
 /* Catches a mistake in what is copied together when rows lie far apart, in more than one panel. */
@@ -331,6 +341,7 @@ int main(void)
         cmocka_unit_test(kernels_match_naive),
         cmocka_unit_test(far_apart_matches_naive),
         cmocka_unit_test(packed_matches_naive),
+        cmocka_unit_test(packed_pays_where_measured),
         cmocka_unit_test(packed_bits_do_not_depend_on_the_cut),
         cmocka_unit_test(product_matches_naive),
         cmocka_unit_test(same_threads_same_bits),

@@ -3,16 +3,32 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
-static size_t round_up(size_t size)
+/* Blocks this large begin at a page of that size and ask for such pages: a matrix product reads
+ * from hundreds of small ones at a time, more than the processor remembers the places of. */
+#define LARGE_PAGE ((size_t)1 << 21)
+#define LARGE_BLOCK (2 * LARGE_PAGE)
+
+static size_t round_up(size_t size, size_t to)
 {
-    return (size + HEED_ALIGN - 1) / HEED_ALIGN * HEED_ALIGN;
+    return (size + to - 1) / to * to;
 }
 
 static void *system_allocate(void *context, size_t size)
 {
     (void)context;
-    return aligned_alloc(HEED_ALIGN, round_up(size ? size : 1));
+#ifdef MADV_HUGEPAGE
+    if (size >= LARGE_BLOCK) {
+        void *memory = aligned_alloc(LARGE_PAGE, round_up(size, LARGE_PAGE));
+        if (memory) /* advice: where it is not taken nothing is lost */
+            madvise(memory, round_up(size, LARGE_PAGE), MADV_HUGEPAGE);
+        return memory;
+    }
+#endif
+    return aligned_alloc(HEED_ALIGN, round_up(size ? size : 1, HEED_ALIGN));
 }
 
 static void system_release(void *context, void *memory, size_t size)

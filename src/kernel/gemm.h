@@ -29,13 +29,10 @@ typedef struct heed__product {
     heed_real *panels;     /* heed__gemm_panels for each thread, or NULL */
 } heed__product;
 
-/* Panels of gemm_packed: blocks of A (ROWS,DEPTH) and B (DEPTH,WIDTH) with the gaps between their
- * strips. */
-#define HEED_PANEL_DEPTH 512
-#define HEED_PANEL_ROWS 72
-#define HEED_PANEL_WIDTH 1024
-#define HEED_PANEL_A (HEED_PANEL_ROWS * HEED_PANEL_DEPTH + 16)
-#define HEED_PANEL_COUNT (HEED_PANEL_A + HEED_PANEL_WIDTH * (HEED_PANEL_DEPTH + 4))
+/* Panels of gemm_packed, in numbers: a block of A, one of B, the gaps between B's strips. */
+#define HEED_PANEL_A (72 * 512 + 16)
+#define HEED_PANEL_B (1024 * 512)
+#define HEED_PANEL_COUNT (HEED_PANEL_A + HEED_PANEL_B + 16384)
 #define HEED_KERNELS_PACKED(X)                                                                     \
     X(void, gemm_packed, (const heed__product *p))                                                 \
     X(bool, gemm_packed_pays, (void))

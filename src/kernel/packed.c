@@ -1,9 +1,9 @@
 /* packed.c: large products, at the speed of the register tile.
  *
- * Goto's blocking: a block of B (DEPTH x WIDTH) is copied into strips as wide as the tile, then
- * block after block of A (ROWS x DEPTH, a quarter of the second-level cache) into strips as high as
- * the tile; a tile then reads both in the order of memory.  While the tiles of one block of A run,
- * the next one is fetched.  Copying costs 0.1 to 0.2 ns an element, so 1 to 2 % at 512 x 512.
+ * Goto's blocking: a block of B (2 MB) is copied into strips as wide as the tile, then block after
+ * block of A (a quarter of the second-level cache) into strips as high as the tile; a tile then
+ * reads both in the order of memory.  While the tiles of one block of A run, the next one is
+ * fetched.  Copying costs 0.1 to 0.2 ns an element, so 1 to 2 % at 512 x 512.
  *
  * An element of C is a sum of sums over at most DEPTH products, each one chain in the order of k;
  * where the sums end depends on k alone, so a value depends neither on its place nor on the cut. */
@@ -20,9 +20,9 @@ HEED_KERNELS_PACKED(DECLARE)
 #define NR (2 * VW)
 /* Measured on products of 2048 rows (docs/PERFORMANCE.md).  A depth of 512 leaves the C of a model
  * 512 wide in one piece; a strip of B, 32 KB then, comes from the second-level cache at no loss. */
-#define DEPTH HEED_PANEL_DEPTH
-#define WIDTH HEED_PANEL_WIDTH
-#define ROWS HEED_PANEL_ROWS
+#define DEPTH 512
+/* A sum that is shorter leaves room for wider and higher blocks. */
+#define MOST_WIDTH 4096
 /* Rows copied together: a cache line of each while its neighbours are near. */
 #define TOGETHER 8
 /* Between strips of B, a cache line, so that they do not all start in one set. */
@@ -297,18 +297,20 @@ void K(gemm_packed)(const heed__product *p)
     const grid b = {p->b, p->trans_b ? 1 : p->ldb, p->trans_b ? p->ldb : 1};
     real *a_copy = p->panels, *b_copy = p->panels + HEED_PANEL_A;
     const int64_t depth = depth_of(p->k);
-    for (int64_t j = 0; j < p->n; j += WIDTH)
+    const int64_t width = least(MOST_WIDTH, HEED_PANEL_B / depth / NR * NR);
+    const int64_t rows = HEED_PANEL_A / depth / MR * MR;
+    for (int64_t j = 0; j < p->n; j += width)
         for (int64_t top = 0, k; top < p->k; top += k) {
-            int64_t n = least(p->n - j, WIDTH);
+            int64_t n = least(p->n - j, width);
             k = least(p->k - top, depth);
             bool last = top + k == p->k;
             finish f = {top == 0 ? p->beta : 1, last && p->bias ? p->bias + j : NULL,
                         last && p->relu};
             copy_b(b_copy, part(b, top, j), n, k);
             for (int64_t i = 0, m; i < p->m; i += m) {
-                m = least(p->m - i, ROWS);
+                m = least(p->m - i, rows);
                 copy_a(a_copy, part(a, i, top), m, k);
-                ahead next = look_ahead(part(a, i + m, top), least(p->m - i - m, ROWS), k,
+                ahead next = look_ahead(part(a, i + m, top), least(p->m - i - m, rows), k,
                                         ((n + NR - 1) / NR) * ((m + MR - 1) / MR));
                 tiles(p->c + i * p->ldc + j, p->ldc, a_copy, b_copy, m, n, k, &f, &next);
             }

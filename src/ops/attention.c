@@ -252,11 +252,16 @@ static bool same(const heed_tensor *x, const heed_tensor *y, const heed_segments
            memcmp(a->offset, b->offset, (size_t)(a->count + 1) * sizeof *a->offset) == 0;
 }
 
-/* The gradient of input i, and whether it may be assigned: not if another input's goes there. */
-static heed__matrix gradient(heed_opcall *c, int i, real *beta)
+/* The gradient of input i, and whether it may be assigned: not if another input's goes there,
+ * unless together they are all that goes there. */
+static heed__matrix gradient(heed_opcall *c, int i, bool tiled, real *beta)
 {
     if (!heed__wants(c, i))
         return (heed__matrix){NULL, 0};
+    if (tiled) {
+        *beta = 0;
+        return (heed__matrix){heed__grad(c, i), c->in[i]->ld};
+    }
     bool alone = true;
     for (int other = Q; other <= V; other++)
         alone &= other == i || !share(c->in[i], c->in[other]);
@@ -313,9 +318,11 @@ static void backward(heed_opcall *c)
     job j = job_of(c, &rng);
     j.all.d_out = (heed__matrix){heed__out_grad(c, 0), c->out[0]->ld};
     j.all.d_weights = a->weights ? heed__out_grad(c, 1) : NULL;
-    j.all.d_q = gradient(c, Q, &j.all.beta_q);
-    j.all.d_k_rows = gradient(c, K, &j.all.beta_k);
-    j.all.d_v_rows = gradient(c, V, &j.all.beta_v);
+    /* As multi-head attention has them: q, k and v of one product, or q, and k and v of one. */
+    const bool three = heed__grads_tile(c, Q, V), two = three || heed__grads_tile(c, K, V);
+    j.all.d_q = gradient(c, Q, three, &j.all.beta_q);
+    j.all.d_k_rows = gradient(c, K, two, &j.all.beta_k);
+    j.all.d_v_rows = gradient(c, V, two, &j.all.beta_v);
     if (heed__wants(c, BIAS)) {
         int64_t count;
         count_weights(a, &count);

@@ -1,8 +1,9 @@
 /* linear: y = f(x W + b), f one of the activations.  x (N,K), W (K,F), b (F) or absent -> (N,F).
  *
- * Bias and ReLU are applied by the product, other activations to each block that it finishes.  Backward reads y
- * where f' can be told from it (ReLU, tanh, sigmoid); GELU and SiLU keep z = x W + b, and only
- * while recording.  x may have more axes: its last is K.  2 N K F operations, twice that backward.
+ * Bias and ReLU are applied by the product, other activations to each block that it finishes.
+ * Backward reads y where f' can be told from it (ReLU, tanh, sigmoid); GELU and SiLU keep
+ * z = x W + b, and only while recording.  x may have more axes: its last is K.  2 N K F operations,
+ * twice that backward.
  */
 #include "base/parallel.h"
 #include "tensor/op.h"

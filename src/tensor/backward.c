@@ -103,6 +103,27 @@ real *heed__grad_beta(heed_opcall *c, int i, real *beta)
     return x->grad;
 }
 
+bool heed__grads_tile(heed_opcall *c, int first, int last)
+{
+    heed_tensor *root = root_of(c->in[first]);
+    int64_t cols = 0;
+    for (int i = first; i <= last; i++) {
+        const heed_tensor *x = c->in[i];
+        if (!c->wanted[i] || x->root != root || x->rows != root->rows || x->ld != root->ld ||
+            x->offset + x->cols > root->ld)
+            return false;
+        for (int j = first; j < i; j++)
+            if (x->offset < c->in[j]->offset + c->in[j]->cols &&
+                c->in[j]->offset < x->offset + x->cols)
+                return false;
+        cols += x->cols;
+    }
+    if (cols != root->cols || !root->fresh_grad)
+        return false;
+    root->fresh_grad = false;
+    return true;
+}
+
 heed_status heed__grad_early(heed_opcall *c, int i)
 {
     return heed__grad_ensure(c->tape, c->in[i], c->op->name);

@@ -173,6 +173,11 @@ real *heed__grad(heed_opcall *c, int i);
  * element must be assigned, else 1. */
 real *heed__grad_beta(heed_opcall *c, int i, real *beta);
 
+/* Whether inputs first to last are columns of one tensor, each column once and none left out, whose
+ * gradient holds nothing yet.  Then every element of theirs must be assigned (heed__grad tells
+ * where), as with a beta of 0. */
+bool heed__grads_tile(heed_opcall *c, int first, int last);
+
 /* For operators that make gradients during forward (heed_project_cross_entropy): the gradient of
  * any tensor, now. Call it in shape, where failing is allowed; use heed__grad later. */
 heed_status heed__grad_early(heed_opcall *c, int i);
