@@ -249,6 +249,29 @@ static void packed_bits_do_not_depend_on_the_cut(void **state)
     }
 }
 
+/* Catches a kernel chosen by what happens to be there: room for copies that this product did not
+ * ask for must not change a bit of it. */
+static void room_not_asked_for_changes_nothing(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {
+        {300, 5, 700}, {5, 300, 700}, {300, 700, 5}, {20, 20, 20}, {24, 23, 24}};
+    for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
+        for (int form = 0; form < 4; form++) {
+            problem q =
+                problem_new(shapes[s][0], shapes[s][1], shapes[s][2], form & 1, form & 2, 0, 0);
+            for (int64_t i = 0; i < shapes[s][0] * shapes[s][2]; i++)
+                q.a[i] = q.a[i] / 7 + (heed_real)1e-3;
+            assert_int_equal(heed__gemm_panels(q.p.m, q.p.n, q.p.k), 0);
+            heed__gemm(&q.p, 2, NULL, NULL);
+            memcpy(q.before, q.c, (size_t)q.count * sizeof *q.c);
+            problem_panels(&q, 2);
+            heed__gemm(&q.p, 2, NULL, NULL);
+            assert_memory_equal(q.before, q.c, (size_t)q.count * sizeof *q.c);
+            problem_free(&q);
+        }
+}
+
 /* Catches a sum whose order depends on which thread comes first; 500 rows go to the library. */
 static void same_threads_same_bits(void **state)
 {
@@ -342,6 +365,7 @@ int main(void)
         cmocka_unit_test(far_apart_matches_naive),
         cmocka_unit_test(packed_matches_naive),
         cmocka_unit_test(packed_pays_where_measured),
+        cmocka_unit_test(room_not_asked_for_changes_nothing),
         cmocka_unit_test(packed_bits_do_not_depend_on_the_cut),
         cmocka_unit_test(product_matches_naive),
         cmocka_unit_test(same_threads_same_bits),

@@ -13,7 +13,7 @@
  * multiply-adds ... */
 #define SOME_ROWS 32
 #define SHORT_SUM 16
-#define SMALL_PRODUCT (32 * 32 * 32)
+#define SMALL_PRODUCT (96 * 96 * 96)
 /* ... but not if the sum is this long: it is one chain of additions there, and loses digits that
  * the others, who add in blocks, keep. */
 #define LONG_SUM 4096
@@ -42,12 +42,22 @@ typedef struct job {
     void *context;
 } job;
 
+/* By the sizes alone, in whatever order: so a product and its gradients agree, and a caller who has
+ * made room for the one has made room for the others. */
+int64_t heed__gemm_panels(int64_t m, int64_t n, int64_t k)
+{
+    int64_t side = m < n ? m : n;
+    side = k < side ? k : side;
+    bool large = side >= FEW_COLS && (double)m * (double)n * (double)k > SMALL_NT;
+    return large && heed__kernels()->gemm_packed_pays() ? HEED_PANEL_COUNT : 0;
+}
+
 static method choose(const heed__product *p)
 {
     if (p->k <= 0)
         return NOTHING;
     double size = (double)p->m * (double)p->n * (double)p->k;
-    method large = p->panels && heed__kernels()->gemm_packed_pays() ? PACKED : LIBRARY;
+    method large = p->panels && heed__gemm_panels(p->m, p->n, p->k) ? PACKED : LIBRARY;
     bool fits = large == PACKED || heed__blas_fits(p);
     if (!p->trans_b && (p->m <= SOME_ROWS || p->k <= SHORT_SUM || size <= SMALL_PRODUCT) &&
         p->k <= LONG_SUM)
@@ -58,14 +68,6 @@ static method choose(const heed__product *p)
         (p->m <= FEW_ROWS || p->n <= FEW_COLS || size <= SMALL_NT || !fits))
         return FEW_NT;
     return large;
-}
-
-int64_t heed__gemm_panels(int64_t m, int64_t n, int64_t k)
-{
-    int64_t side = m < n ? m : n;
-    side = k < side ? k : side;
-    bool large = side >= FEW_COLS && (double)m * (double)n * (double)k > SMALL_NT;
-    return large && heed__kernels()->gemm_packed_pays() ? HEED_PANEL_COUNT : 0;
 }
 
 /* A matrix of one column is also one row: the forms in which vectors go by in the order of memory.

@@ -19,7 +19,7 @@ static heed_status shape(heed_opcall *c)
             c, "b", b, transpose == HEED_NT ? "(%lld,N,%lld)" : "(%lld,%lld,N)", (long long)p[0],
             (long long)(transpose == HEED_TN ? p[1] : p[2]));
     heed_status status = heed__save(c, sizeof s);
-    if (status)
+    if (status || (status = heed__want_panels(c, s.m, s.n, s.k)))
         return status;
     *(matmul *)c->saved = s;
     return heed__out(c, HEED_SHAPE(p[0], s.m, s.n));
@@ -45,7 +45,6 @@ static void range(void *context, int64_t begin, int64_t end, int thread)
 {
     const job *j = context;
     const heed_tensor *a = j->c->in[0], *b = j->c->in[1], *y = j->c->out[0];
-    (void)thread;
     for (int64_t g = begin; g < end; g++) {
         heed__product p;
         if (j->what == OUTPUT)
@@ -57,6 +56,7 @@ static void range(void *context, int64_t begin, int64_t end, int thread)
         else
             p = product_grad_b(j->c->saved, matrix_of(b, j->to, g), matrix_of(y, j->dy, g),
                                matrix_of(a, a->data, g), j->beta);
+        p.panels = heed__panels(j->c, thread);
         heed__gemm(&p, 1, NULL, NULL);
     }
 }

@@ -40,7 +40,8 @@ static heed_status shape(heed_opcall *c)
         return heed__op_shape_fail(c, "bias", bias, "(%lld)", (long long)(3 * d));
     if ((status = heed__check_state(c, "h_prev", c->in[H_PREV], x->rows, d)) ||
         (status = heed__out(c, HEED_SHAPE(x->rows, d))) ||
-        (status = heed__save(c, (size_t)(x->rows * GATES * d) * sizeof(real))))
+        (status = heed__save(c, (size_t)(x->rows * GATES * d) * sizeof(real))) ||
+        (status = heed__want_panels(c, x->rows, 3 * d, d)))
         return status;
     return c->recorded ? heed__want_scratch(c, (size_t)(x->rows * SLOPES * d) * sizeof(real))
                        : HEED_OK;

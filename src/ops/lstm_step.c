@@ -25,7 +25,8 @@ static heed_status shape(heed_opcall *c)
         return status;
     size_t bytes = (size_t)(x->rows * BLOCKS * d) * sizeof(real);
     if ((status = heed__out(c, HEED_SHAPE(x->rows, d))) ||
-        (status = heed__out(c, HEED_SHAPE(x->rows, d))) || (status = heed__save(c, bytes)))
+        (status = heed__out(c, HEED_SHAPE(x->rows, d))) || (status = heed__save(c, bytes)) ||
+        (status = heed__want_panels(c, x->rows, 4 * d, d)))
         return status;
     return c->recorded ? heed__want_scratch(c, bytes) : HEED_OK;
 }

@@ -404,11 +404,16 @@ void *heed__scratch(const heed_opcall *c, int thread)
     return c->tape->scratch + (size_t)thread * c->tape->scratch_bytes;
 }
 
+real *heed__panels(const heed_opcall *c, int thread)
+{
+    return c->tape->panels ? c->tape->panels + thread * HEED_PANEL_COUNT : NULL;
+}
+
 void heed__op_gemm(const heed_opcall *c, const heed__product *p, heed__after_block *after,
                    void *context)
 {
     heed__product q = *p;
-    q.panels = c->tape->panels;
+    q.panels = heed__panels(c, 0);
     heed__gemm(&q, c->tape->threads, after, context);
 }
 
