@@ -68,16 +68,17 @@ static void build_around(heed__around *a, heed_scope s, const heed_transformer_c
 static void build_attention(heed_mha_layer *l, heed_scope s, const heed_transformer_config *c,
                             heed_attention_kind kind)
 {
-    heed_mha_build(l, s,
-                   &(heed_mha_options){.d = c->d,
-                                       .heads = (int)c->heads,
-                                       .d_k = c->d_k,
-                                       .d_v = c->d_v,
-                                       .cross = kind == HEED_CROSS,
-                                       .causal = kind == HEED_DECODER_SELF,
-                                       .bias = c->attention_bias,
-                                       .unscaled = !c->scale_scores,
-                                       .dropout = c->attention_dropout});
+    heed_mha_build(
+        l, s,
+        &(heed_mha_options){.d = c->d,
+                            .heads = (int)c->heads,
+                            .d_k = c->d_k,
+                            .d_v = c->d_v,
+                            .cross = kind == HEED_CROSS,
+                            .causal = kind == HEED_DECODER_SELF,
+                            .bias = c->attention_bias,
+                            .score = c->scale_scores ? HEED_SCORE_SCALED_DOT : HEED_SCORE_DOT,
+                            .dropout = c->attention_dropout});
 }
 
 static void build_ffn(heed_ffn_layer *l, heed_scope s, const heed_transformer_config *c)
@@ -108,7 +109,7 @@ static heed_tensor *attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *x
     seen->queries = queries;
     seen->keys = keys;
     return heed_mha_apply(t, l, x, memory, queries, keys,
-                          &(heed_attention_options){.weights = &seen->weights});
+                          &(heed_attend_extra){.weights = &seen->weights});
 }
 
 static heed_tensor *encoder_layer(heed_tape *t, const heed__encoder_layer *l, heed_tensor *x,
