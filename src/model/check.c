@@ -1,6 +1,6 @@
-/* check.c: which configurations are refused, whatever the architecture; each refusal says what would
- * work.  Values from the command line have passed their ranges already; an embedder's or a file's
- * have not, and are held against the same table. */
+/* check.c: which configurations are refused, whatever the architecture; each refusal says what
+ * would work.  Values from the command line have passed their ranges already; an embedder's or a
+ * file's have not, and are held against the same table. */
 #include "model/model.h"
 
 #include "base/error.h"

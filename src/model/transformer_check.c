@@ -1,5 +1,5 @@
-/* transformer_check.c: which Transformers are refused, each with what would work, and what can be said
- * of one from its configuration: its size, and a line for people. */
+/* transformer_check.c: which Transformers are refused, each with what would work, and what can be
+ * said of one from its configuration: its size, and a line for people. */
 #include "model/transformer.h"
 
 #include "base/error.h"

@@ -26,8 +26,8 @@ static inline int64_t heed__length(const heed_segments *s, int64_t b)
 
 /* How many numbers a flat tensor has. */
 int64_t heed__pairs_count(const heed_pairs *p);
-/* Refuses segments that do not fit each other and windows that leave them; *count is what heed__pairs_count
- * gives. */
+/* Refuses segments that do not fit each other and windows that leave them; *count is what
+ * heed__pairs_count gives. */
 heed_status heed__pairs_check(heed_opcall *c, const heed_pairs *p, int64_t *count);
 /* x must be (rows of s, H*something). */
 heed_status heed__pairs_check_rows(heed_opcall *c, const char *name, const heed_tensor *x,

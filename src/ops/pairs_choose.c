@@ -1,6 +1,6 @@
 /* pairs_choose.c: hard attention: each query takes one of the keys that it sees, drawn by their
- * log-probabilities, or the likeliest.  flat -> weights that are 1 at the chosen key and 0 elsewhere,
- * flat; the chosen keys' log-probabilities (N,H); and the keys' places (N,H).
+ * log-probabilities, or the likeliest.  flat -> weights that are 1 at the chosen key and 0
+ * elsewhere, flat; the chosen keys' log-probabilities (N,H); and the keys' places (N,H).
  *
  * The choice is a constant: a gradient flows to the log-probabilities alone.  A query that sees no
  * key has zeros, and -1 for a place. */

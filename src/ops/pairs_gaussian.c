@@ -1,6 +1,6 @@
 /* pairs_gaussian.c: how near each key is to where its query looks, g_ij = exp(-(j - p_i)^2 / 2 s^2)
- * with j the key's place in its segment (Luong et al. 2015, equation 10).  p (N,H) -> flat.  0 where
- * a query does not see a key.  p is a real number: its gradient flows through g alone. */
+ * with j the key's place in its segment (Luong et al. 2015, equation 10).  p (N,H) -> flat.  0
+ * where a query does not see a key.  p is a real number: its gradient flows through g alone. */
 #include "ops/pairs.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* pairs_softmax.c: each query's scores become weights over the keys that it sees, w_ij = exp(e_ij) /
- * sum over j; and, if asked for, log w_ij.  flat -> flat (and flat).
+/* pairs_softmax.c: each query's scores become weights over the keys that it sees, w_ij = exp(e_ij)
+ * / sum over j; and, if asked for, log w_ij.  flat -> flat (and flat).
  *
  * Elsewhere the weights are 0 and their logarithms -inf.  A query that sees nothing, or nothing but
  * -inf, has zeros and no gradient. */
@@ -85,8 +85,8 @@ static void backward(heed_opcall *c)
     heed__pairs_each(&a->pairs, heed__threads(c), 10, grads, &j);
 }
 
-/* i[2]: 0 the weights, 1 the logarithms, 2 both.  Where there are windows, only logarithms inside of
- * the second query's are looked at: the others are infinite. */
+/* i[2]: 0 the weights, 1 the logarithms, 2 both.  Where there are windows, only logarithms inside
+ * of the second query's are looked at: the others are infinite. */
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
     heed_pairs p = heed__case_pairs(t, c);
