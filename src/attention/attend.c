@@ -4,8 +4,8 @@
  *   pattern -> score(query(q), keys) -> softmax [-> gate, or one key] -> mixture of the values
  *
  * q (N,query_d), keys and values (M,...) -> (N,H*Dv).  Where every query sees every key, the score
- * is a product and all that is wanted are the mixture and the weights, one operator does it all;
- * it packs keys and values first, which is for nothing if a segment has but one query.  Which way is
+ * is a product and all that is wanted are the mixture and the weights, one operator does it all; it
+ * packs keys and values first, which is for nothing if a segment has but one query.  Which way is
  * taken depends on the layer alone, so that other sentences change no bit of a sentence's answer.
  * Refuses combinations in build (registry.c). */
 #include "attention/attend.h"

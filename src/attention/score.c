@@ -1,11 +1,11 @@
 /* score.c: six ways to say how well a query and a key match, one row each.
  *
  *   scaled dot  q.k / sqrt(Dk)      Vaswani et al. 2017, equation 1
- *   dot         q.k                 Luong et al. 2015, equation 8
+ *   dot         q.k                 Luong et al. 2015, section 3.1
  *   general     q W k               the same
  *   additive    v.tanh(W q + U k)   Bahdanau et al. 2015, A.1.2
  *   cosine      beta cos(q, k)      Graves et al. 2014, equations 5 and 6
- *   location    (W q)[j]            the same
+ *   location    (W q)[j]            Luong et al. 2015, section 3.1
  *
  * A cosine lies between -1 and 1: without beta the weights of many keys are nearly equal.  beta is
  * one number, given or learned.  Location makes a number for each place up to `longest`, and a

@@ -1,17 +1,12 @@
 /* rnn.c: translation with recurrent networks, from three papers that build on each other:
- *
- *   Sutskever et al. 2014  a stack of LSTMs reads the source backwards, another goes on from its
- *                          last states                                              --attend never
- *   Bahdanau et al. 2015   both directions; each step first looks at the source with the state
- *                          before, c_t from s_{t-1}, then s_t = f(s_{t-1}, y_{t-1}, c_t)   before
- *   Luong et al. 2015      the step first, then c_t from h_t, h~_t = tanh(W_c [c_t; h_t]), which
- *                          may be fed to the next step                                      after
- *
+ *   never   Sutskever et al. 2014: a stack reads the source backwards, another goes on from there
+ *   before  Bahdanau et al. 2015: c_t from s_{t-1}, then s_t = f(s_{t-1}, y_{t-1}, c_t)
+ *   after   Luong et al. 2015: h_t, then c_t and h~_t = tanh(W_c [c_t; h_t]), fed back or not
  * Source (M) and target (N) tokens -> states (N,E or D).  What does not depend on the step before
  * is one product for all steps: the words' share of the gates, U h_i, the readout, the loss.
- * Differences: all may have several layers and either cell; dropout on embeddings, between layers
- * and before the output; Bahdanau's readout sees s_t (equation 4), where A.2.2 has s_{t-1}; starts
- * of weights as in nn.h; no biases in the output projection. */
+ * Differences: any number of layers, either cell; dropout on embeddings, between layers and before
+ * the output; Bahdanau's readout sees s_t (equation 4), where A.2.2 has s_{t-1}; starts of weights
+ * as in nn.h; no bias in the output projection. */
 #include "model/rnn.h"
 
 #include <math.h>
@@ -88,8 +83,8 @@ static void step_never(const heed__rnn *m, heed_tape *t, const heed__rnn_input *
     out->s = heed_rnn_step(t, &m->decoder, in->gates, &state->layers);
 }
 
-/* Bahdanau, A.1.2 and A.2.2: e_ti = v . tanh(W s_{t-1} + U h_i), c_t = sum_i a_ti h_i, then the gates
- * of s_t from s_{t-1}, y_{t-1} and c_t. */
+/* Bahdanau, A.1.2 and A.2.2: e_ti = v . tanh(W s_{t-1} + U h_i), c_t = sum_i a_ti h_i, then the
+ * gates of s_t from s_{t-1}, y_{t-1} and c_t. */
 static void step_before(const heed__rnn *m, heed_tape *t, const heed__rnn_input *in,
                         heed__rnn_state *state, heed__rnn_output *out)
 {
@@ -105,7 +100,7 @@ heed_tensor *heed__rnn_attentional(const heed__rnn *m, heed_tape *t, heed_tensor
     return heed_linear_apply(t, &m->readout, heed_concat_cols(t, (heed_tensor *[]){c, h}, 2));
 }
 
-/* Luong, sections 3 and 3.3: h_t from y_{t-1} and, with input feeding, h~_{t-1}; then c_t and h~_t. */
+/* Luong, 3 and 3.3: h_t from y_{t-1} and, with input feeding, h~_{t-1}; then c_t and h~_t. */
 static void step_after(const heed__rnn *m, heed_tape *t, const heed__rnn_input *in,
                        heed__rnn_state *state, heed__rnn_output *out)
 {
@@ -256,8 +251,8 @@ static int64_t stack_weights(const heed_rnn_layer *l)
     return n;
 }
 
-/* A source token passes through the encoder and is made a key.  The bridge, once a sentence, is left
- * out. */
+/* A source token passes through the encoder and is made a key.  The bridge, once a sentence, is
+ * left out. */
 static heed_model_cost cost(const heed_model *model)
 {
     const heed__rnn *m = model->parts;
