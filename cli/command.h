@@ -22,6 +22,7 @@ typedef struct command {
     X(translate)                                                                                   \
     X(score)                                                                                       \
     X(evaluate)                                                                                    \
+    X(convert)                                                                                     \
     X(inspect)                                                                                     \
     X(vocab)                                                                                       \
     X(list)                                                                                        \

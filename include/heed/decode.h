@@ -12,6 +12,45 @@
 extern "C" {
 #endif
 
+/* ---- engines and sessions ---- */
+
+/* A model ready to decode: immutable, shared by threads.  A Transformer's weights are packed, as
+ * numbers or, from a directory that `heed convert --quantize` wrote, as bytes in the mapped file. */
+typedef struct heed_engine heed_engine;
+/* Opens a model directory; its vocabulary is not read. */
+heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocator, heed_error *err);
+/* Of a model in memory: a Transformer is copied as it is now, any other is borrowed. */
+heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocator, heed_error *err);
+void heed_engine_free(heed_engine *e);
+const heed_model_config *heed_engine_configuration(const heed_engine *e);
+
+/* One state of decoding: rows of hypotheses that are added, stepped and reordered.  One thread at a
+ * time; `threads` work inside.  What a row gives depends neither on the other rows nor on the number
+ * of threads. */
+typedef struct heed_session heed_session;
+/* What a step says of every row: log p of token j is logit[row*count + j] - log_z[row]. */
+typedef struct heed_scores {
+    const heed_real *logit; /* (rows,count) */
+    const heed_real *log_z; /* (rows) log of the sum of the exponentials */
+    int64_t count;          /* V, or fewer with a shortlist */
+    const int32_t *token;   /* (count) which token column j is, ascending; NULL: j itself */
+} heed_scores;
+heed_session *heed_session_new(const heed_engine *e, int threads, const heed_allocator *allocator,
+                               heed_error *err);
+void heed_session_free(heed_session *s);
+/* Encodes sources (ids without EOS): one row each, behind those that are there.  Sessions of models
+ * that are not packed take new ones only when they have no rows. */
+heed_status heed_session_add(heed_session *s, const heed_tokens *source, int64_t count,
+                             heed_error *err);
+/* Every row takes its token, a new one BOS.  *out lives until the next call. */
+heed_status heed_session_step(heed_session *s, const int32_t *token, heed_scores *out,
+                              heed_error *err);
+/* Row r goes on from row parent[r]; a row that nobody names is dropped.  Rows stay in the order of
+ * their sentences. */
+heed_status heed_session_reorder(heed_session *s, const int32_t *parent, int64_t rows,
+                                 heed_error *err);
+void heed_session_clear(heed_session *s);
+
 /* ---- search ---- */
 
 typedef struct heed_search_options {
@@ -105,6 +144,17 @@ heed_status heed_vocabs_open(const char *folder, const char *joiner,
                              const heed_allocator *allocator, heed_vocab **source,
                              heed_vocab **target, heed_error *err);
 void heed_vocabs_free(heed_vocab *source, heed_vocab *target);
+
+/* What a model's numbers are stored as.  Bytes: matrices in 7 or 8 bits with a scale for each
+ * column, laid out as decoding reads them. */
+typedef enum heed_number_kind {
+    HEED_NUMBERS_FP32,
+    HEED_NUMBERS_FP16,
+    HEED_NUMBERS_INT7,
+    HEED_NUMBERS_INT8,
+} heed_number_kind;
+/* Writes the model of a directory to a new one, with its vocabulary. */
+heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err);
 
 #ifdef __cplusplus
 }

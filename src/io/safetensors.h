@@ -20,6 +20,9 @@ size_t heed__dtype_size(heed_dtype dtype);
 /* False if there is no dtype of that name. */
 bool heed__dtype_named(const char *name, heed_dtype *dtype);
 
+/* A number as F16 stores it. */
+uint16_t heed__to_f16(float x);
+
 /* Bytes that the shape of s asks for; false if an axis is negative, or the product overflows. */
 bool heed__stored_bytes(const heed_stored *s, size_t *bytes);
 
