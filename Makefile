@@ -116,7 +116,8 @@ ISA_FLAGS_avx2 := -mavx2 -mfma
 
 # ---- what there is ----
 # Sources in src/kernel that are the same for every set; all others there are compiled per set.
-KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c src/kernel/machine.c
+KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c src/kernel/machine.c \
+               src/kernel/panels.c
 KERNEL_EACH := $(filter-out $(KERNEL_ONCE),$(wildcard src/kernel/*.c))
 LIB_SRC := $(filter-out $(KERNEL_EACH),$(wildcard src/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(patsubst %.cc,$(OUT)/%.o,$(wildcard src/*/*.cc)) \

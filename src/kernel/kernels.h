@@ -16,12 +16,14 @@
 #include "kernel/linear.h"
 #include "kernel/norm.h"
 #include "kernel/optimizer.h"
+#include "kernel/panels.h"
 #include "kernel/probe.h"
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
 #include "kernel/softmax.h"
 
 #define HEED_KERNEL_LIST(X)                                                                        \
+    HEED_KERNELS_ATTEND(X)                                                                         \
     HEED_KERNELS_DROPOUT(X)                                                                        \
     HEED_KERNELS_ELEMENTWISE(X)                                                                    \
     HEED_KERNELS_GEMM(X)                                                                           \
@@ -30,6 +32,7 @@
     HEED_KERNELS_NORM(X)                                                                           \
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
     HEED_KERNELS_PACKED(X)                                                                         \
+    HEED_KERNELS_PANELS(X)                                                                         \
     HEED_KERNELS_PROBE(X)                                                                          \
     HEED_KERNELS_RECURRENT(X)                                                                      \
     HEED_KERNELS_REDUCE(X)                                                                         \

@@ -40,18 +40,18 @@ static inline int64_t heed__panel_groups(int64_t k)
 
 typedef struct heed__panel_weights {
     int64_t k, n;
-    int bits;               /* 0: real, else 7 or 8 */
-    const heed_real *real;  /* bits 0 */
-    const int8_t *bytes;    /* bits 7 or 8 */
-    const float *scale;     /* (N rounded up to panels) for bytes */
-    const int32_t *sum;     /* (N rounded up to panels) for bytes: sum_k byte[k][j] */
-    const heed_real *bias;  /* (N) or NULL */
-    int activation;         /* heed_activation, f */
+    int bits;              /* 0: real, else 7 or 8 */
+    const heed_real *real; /* bits 0 */
+    const int8_t *bytes;   /* bits 7 or 8 */
+    const float *scale;    /* (N rounded up to panels) for bytes */
+    const int32_t *sum;    /* (N rounded up to panels) for bytes: sum_k byte[k][j] */
+    const heed_real *bias; /* (N) or NULL */
+    int activation;        /* heed_activation, f */
 } heed__panel_weights;
 
 /* Rows of A as bytes: what panel_quantise makes. */
 typedef struct heed__panel_rows {
-    uint8_t *bytes; /* (M, 4 * heed__panel_groups(K)) */
+    uint8_t *bytes;    /* (M, 4 * heed__panel_groups(K)) */
     float *step, *low; /* (M) */
 } heed__panel_rows;
 
@@ -61,9 +61,8 @@ typedef struct heed__panel_rows {
  *                  tied output matrix; out (K) */
 #define HEED_KERNELS_PANELS(X)                                                                     \
     X(void, panel_product,                                                                         \
-      (heed_real * c, int64_t ldc, const heed_real *a, int64_t lda,                                \
-       const heed__panel_rows *rows, int64_t m, const heed__panel_weights *w, int64_t begin,       \
-       int64_t end))                                                                               \
+      (heed_real * c, int64_t ldc, const heed_real *a, int64_t lda, const heed__panel_rows *rows,  \
+       int64_t m, const heed__panel_weights *w, int64_t begin, int64_t end))                       \
     X(void, panel_quantise,                                                                        \
       (const heed__panel_rows *rows, const heed_real *a, int64_t lda, int64_t m, int64_t k))       \
     X(void, panel_column,                                                                          \
