@@ -87,7 +87,7 @@ static void pairs_free(struct pairs *p)
 }
 
 /* Pairs first .. first+count-1, in the pairs' arena. */
-static heed_batch pack(const struct pairs *p, int first, int count)
+static inline heed_batch pack(const struct pairs *p, int first, int count)
 {
     heed_batch b;
     heed_error err = {0};

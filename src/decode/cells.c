@@ -32,8 +32,7 @@ static bool grow(heed__cells *c, int64_t room)
         return false;
     for (int64_t i = c->room; i < room; i++) {
         if (i % CHUNK == 0)
-            slot[i].at =
-                heed__allocate(&c->allocator, CHUNK, (size_t)c->size * sizeof *slot[i].at);
+            slot[i].at = heed__allocate(&c->allocator, CHUNK, (size_t)c->size * sizeof *slot[i].at);
         else
             slot[i].at = slot[i - 1].at + c->size;
         if (!slot[i].at) {

@@ -23,7 +23,8 @@ static int64_t larger(int64_t a, int64_t b)
 /* Bytes of a row of the widest input. */
 static int64_t row_bytes(const heed__weights *w)
 {
-    return 4 * heed__panel_groups(larger(larger(w->d, w->heads * w->d_v), w->config.transformer.ff));
+    return 4 *
+           heed__panel_groups(larger(larger(w->d, w->heads * w->d_v), w->config.transformer.ff));
 }
 
 static int64_t scratch_count(const heed__pass *p, int64_t keys)
@@ -229,8 +230,8 @@ static void attend_range(void *context, int64_t begin, int64_t end, int thread)
     heed_real *weights = p->scratch + thread * scratch_count(p, p->keys);
     const heed_real **key = p->key + thread * 2 * p->keys, **value = key + p->keys;
     for (int64_t r = begin; r < end; r++) {
-        int64_t n = (j->kind == HEED_CROSS ? j->k->cross : j->k->self)(j->k->context, j->layer, r,
-                                                                       key);
+        int64_t n =
+            (j->kind == HEED_CROSS ? j->k->cross : j->k->self)(j->k->context, j->layer, r, key);
         for (int64_t i = 0; i < n; i++)
             value[i] = key[i] + k_cols;
         heed__kernels()->attend_row(p->mixed + r * v_cols, weights, p->wide + r * j->ld, key, value,

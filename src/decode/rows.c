@@ -98,8 +98,7 @@ static int32_t place_source(heed__rows *r, int64_t length)
         at++;
     if (at == r->sources) {
         const int64_t more = r->sources ? 2 * r->sources : 32;
-        heed__row_source *grown =
-            heed__allocate_zeroed(&r->allocator, (size_t)more, sizeof *grown);
+        heed__row_source *grown = heed__allocate_zeroed(&r->allocator, (size_t)more, sizeof *grown);
         if (!grown)
             return -1;
         if (at)

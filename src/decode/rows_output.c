@@ -20,6 +20,7 @@ void heed__rows_release_output(heed__rows *r)
     heed__release(&r->allocator, r->logit, (size_t)r->logits, (size_t)n * sizeof *r->logit);
     heed__release(&r->allocator, r->log_z, (size_t)r->logits, sizeof *r->log_z);
     heed__release(&r->allocator, r->part, (size_t)r->logits, 2 * (size_t)chunks * sizeof *r->part);
+    r->logit = r->log_z = r->part = NULL;
     r->logits = 0;
 }
 
@@ -50,7 +51,8 @@ static void make_chunks(void *context, int64_t begin, int64_t end, int thread)
     (void)thread;
     for (int64_t c = begin; c < end; c++) {
         const int64_t first = c * each, last = (c + 1) * each < panels ? (c + 1) * each : panels;
-        const int64_t at = c * HEED_LSE_CHUNK, count = n - at < HEED_LSE_CHUNK ? n - at : HEED_LSE_CHUNK;
+        const int64_t at = c * HEED_LSE_CHUNK,
+                      count = n - at < HEED_LSE_CHUNK ? n - at : HEED_LSE_CHUNK;
         heed__pass_columns(&r->pass, w, r->logit, r->pass.x, r->rows, first, last);
         for (int64_t i = 0; i < r->rows; i++) {
             heed_real *part = r->part + 2 * (i * chunks + c);

@@ -20,9 +20,9 @@
 
 struct supply {
     heed__weights *w;
-    const char *path;  /* of the file; NULL: the tensors have their numbers */
+    const char *path; /* of the file; NULL: the tensors have their numbers */
     heed_error *err;
-    heed_real *portion; /* (PORTION), made when it is needed */
+    heed_real *portion;  /* (PORTION), made when it is needed */
     heed_arena *passing; /* what is not kept */
 };
 
@@ -180,9 +180,8 @@ bool heed__make_bytes(heed__panel_weights *p, const heed_tensor *x, bool table, 
 static heed__panel_weights matrix(struct supply *s, const heed_tensor *x, bool table,
                                   const heed_tensor *bias, heed_activation activation)
 {
-    heed__panel_weights p = {.k = table ? x->cols : x->rows,
-                             .n = table ? x->rows : x->cols,
-                             .bits = s->w->bits};
+    heed__panel_weights p = {
+        .k = table ? x->cols : x->rows, .n = table ? x->rows : x->cols, .bits = s->w->bits};
     if (s->err->status)
         return p;
     if (p.bits && s->path)

@@ -82,8 +82,7 @@ static heed_status build(heed_model *m, finisher *finish, const uint64_t *seed, 
 }
 
 static heed_model *new_model(const heed_model_config *config, finisher *finish,
-                             const uint64_t *seed, const heed_allocator *allocator,
-                             heed_error *err)
+                             const uint64_t *seed, const heed_allocator *allocator, heed_error *err)
 {
     if (heed__model_check(config, err))
         return NULL;
