@@ -4,7 +4,8 @@
  *
  * BYTE_ROWS rows at most.  A lane of 32 bits is a column, and four steps of k are one multiply-add
  * of four bytes in it; nothing saturates (panels.h), so all of these give the same integers.
- * narrow: W is of 7 bits.  While it runs, the tile asks for what lies at `next`, as long as W. */
+ * narrow: W is of 7 bits.  While it runs, the tile asks memory for what comes later: at ahead, a
+ * line every `stride` bytes for each group. */
 #ifndef HEED_KERNEL_PANEL_BYTES_H
 #define HEED_KERNEL_PANEL_BYTES_H
 
@@ -37,7 +38,7 @@ VINLINE __m256i byte_step(bool narrow, __m256i sum, __m256i a0, __m256i w0, __m2
 }
 
 VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *next)
+                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
 {
     __m256i sum[BYTE_ROWS][2];
 #pragma GCC unroll 4
@@ -47,8 +48,8 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
         const __m256i *v = (const __m256i *)(w + g * GROUP_BYTES);
         __m256i left0 = _mm256_loadu_si256(v), right0 = _mm256_loadu_si256(v + 1);
         __m256i left1 = _mm256_loadu_si256(v + 2), right1 = _mm256_loadu_si256(v + 3);
-        __builtin_prefetch(next + g * GROUP_BYTES);
-        __builtin_prefetch(next + (g + 1) * GROUP_BYTES);
+        __builtin_prefetch(ahead + g * stride);
+        __builtin_prefetch(ahead + (g + 1) * stride);
 #pragma GCC unroll 4
         for (int i = 0; i < rows; i++) {
             const uint8_t *x = a + i * lda + 4 * g;
@@ -72,7 +73,7 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
 /* Only 16 bits can be multiplied and added in pairs.  The even and the odd bytes are widened apart,
  * so that a column keeps its lane. */
 VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *next)
+                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
 {
     __m128i sum[BYTE_ROWS][4];
     (void)narrow;
@@ -82,7 +83,7 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
     for (int64_t g = 0; g < groups; g++) {
         const __m128i *v = (const __m128i *)(w + g * GROUP_BYTES);
         __m128i even[BYTE_ROWS], odd[BYTE_ROWS];
-        __builtin_prefetch(next + g * GROUP_BYTES);
+        __builtin_prefetch(ahead + g * stride);
 #pragma GCC unroll 2
         for (int i = 0; i < rows; i++) {
             int32_t x = four_bytes(a + i * lda + 4 * g);
@@ -110,10 +111,11 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
 #define BYTE_ROWS 4
 
 VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *next)
+                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
 {
     (void)narrow;
-    (void)next;
+    (void)ahead;
+    (void)stride;
     memset(sums, 0, (size_t)rows * HEED_PANEL * sizeof *sums);
     for (int64_t g = 0; g < groups; g++, w += GROUP_BYTES)
         for (int i = 0; i < rows; i++)
@@ -127,15 +129,15 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
 #define BYTE_CASE(rows)                                                                            \
     case rows:                                                                                     \
         if (narrow)                                                                                \
-            byte_body(rows, true, sums, a, lda, w, groups, next);                                  \
+            byte_body(rows, true, sums, a, lda, w, groups, ahead, stride);                         \
         else                                                                                       \
-            byte_body(rows, false, sums, a, lda, w, groups, next);                                 \
+            byte_body(rows, false, sums, a, lda, w, groups, ahead, stride);                        \
         break;
 
 /* 1 <= rows <= BYTE_ROWS */
 static __attribute__((noinline)) void byte_tile(int32_t *sums, const uint8_t *a, int64_t lda,
                                                 const int8_t *w, int64_t groups, int64_t rows,
-                                                bool narrow, const int8_t *next)
+                                                bool narrow, const int8_t *ahead, int64_t stride)
 {
     switch (rows) {
         BYTE_CASE(1)

@@ -1,9 +1,8 @@
 /* panel_product.c: see panels.h.
  *
  * A panel, or a few where the rows are few, is used for all rows before the next: it comes from
- * memory once and stays in the nearest caches, and the rows pass by.  The first tile of a panel asks
- * for the next one while it computes, so that with one to four rows, where memory is the limit, it
- * never waits idle.  Rows are cut into equal tiles. */
+ * memory once and stays in the nearest caches, and the rows pass by in equal tiles.  Each tile asks
+ * for its share of the next panel while it computes; a single one for what it will need itself. */
 #include "kernel/panels.h"
 
 #include "kernel/elementwise.h"
@@ -19,6 +18,16 @@ HEED_KERNELS_ELEMENTWISE(DECLARE)
 VINLINE vreal activated(vreal x, int activation)
 {
     return activation == HEED__UNARY_RELU ? vmax(vset(0), x) : x;
+}
+
+/* How far ahead a single tile asks, for each of its rows: the more, the longer it takes. */
+#define NEAR 512
+
+/* Lines of C that a tile will write. */
+VINLINE void ask_for(const real *c, int64_t ldc, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++)
+        __builtin_prefetch(c + i * ldc, 1);
 }
 
 /* ---- bytes ---- */
@@ -73,15 +82,16 @@ static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows,
 {
     const int64_t groups = heed__panel_groups(w->k), lda = 4 * groups, size = groups * GROUP_BYTES;
     const int64_t tiles = (m + BYTE_ROWS - 1) / BYTE_ROWS;
+    const int64_t stride = (GROUP_BYTES + tiles - 1) / tiles;
     int32_t sums[BYTE_ROWS * HEED_PANEL];
     for (int64_t p = begin; p < end; p++) {
         const int8_t *panel = w->bytes + p * size;
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
-            for (int64_t r = top; r < top + height; r++)
-                __builtin_prefetch(c + r * ldc + p * HEED_PANEL, 1);
+            const int8_t *ahead = panel + (tiles == 1 ? m * NEAR : size + i * size / tiles);
+            ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
             byte_tile(sums, rows->bytes + top * lda, lda, panel, groups, height, w->bits == 7,
-                      i == 0 && p + 1 < end ? panel + size : panel);
+                      ahead, stride);
             finish_bytes(c + top * ldc, ldc, sums, rows->step + top, rows->low + top, height, w,
                          p * HEED_PANEL);
         }
@@ -100,7 +110,8 @@ static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows,
 /* rows and panels are constants where it is inlined.  b and c are at the strip's first column,
  * number `left` of N. */
 VINLINE void real_body(int rows, int panels, real *c, int64_t ldc, const real *a, int64_t lda,
-                       const real *b, const real *next, const heed__panel_weights *w, int64_t left)
+                       const real *b, const char *ahead, int64_t stride,
+                       const heed__panel_weights *w, int64_t left)
 {
     const int64_t size = w->k * HEED_PANEL;
     vreal sum[MICRO_ROWS][MOST_REGISTERS];
@@ -113,7 +124,7 @@ VINLINE void real_body(int rows, int panels, real *c, int64_t ldc, const real *a
         vreal row[MOST_REGISTERS];
 #pragma GCC unroll 8
         for (int p = 0; p < panels; p++)
-            __builtin_prefetch(next + p * size + k * HEED_PANEL);
+            __builtin_prefetch(ahead + p * size * (int64_t)sizeof(real) + k * stride);
 #pragma GCC unroll 8
         for (int r = 0; r < panels * STRIP_REGISTERS; r++)
             row[r] =
@@ -141,16 +152,16 @@ VINLINE void real_body(int rows, int panels, real *c, int64_t ldc, const real *a
 #define REAL_CASE(rows)                                                                            \
     case rows:                                                                                     \
         if (panels == PANELS_OF(rows))                                                             \
-            real_body(rows, PANELS_OF(rows), c, ldc, a, lda, b, next, w, left);                    \
+            real_body(rows, PANELS_OF(rows), c, ldc, a, lda, b, ahead, stride, w, left);           \
         else                                                                                       \
             for (int64_t p = 0; p < panels; p++)                                                   \
-                real_body(rows, 1, c, ldc, a, lda, b + p * size, next + p * size, w,               \
+                real_body(rows, 1, c, ldc, a, lda, b + p * size, ahead, stride, w,                 \
                           left + p * HEED_PANEL);                                                  \
         break;
 
 /* 1 <= rows <= MICRO_ROWS */
 static __attribute__((noinline)) void real_tile(real *c, int64_t ldc, const real *a, int64_t lda,
-                                                const real *b, const real *next,
+                                                const real *b, const char *ahead, int64_t stride,
                                                 const heed__panel_weights *w, int64_t left,
                                                 int64_t rows, int64_t panels)
 {
@@ -170,15 +181,17 @@ static void product_of_numbers(real *c, int64_t ldc, const real *a, int64_t lda,
 {
     const int64_t tiles = (m + MICRO_ROWS - 1) / MICRO_ROWS, size = w->k * HEED_PANEL;
     const int64_t together = PANELS_OF((m + tiles - 1) / tiles);
-    for (int64_t p = begin; p < end; p += together) {
-        const int64_t panels = end - p < together ? end - p : together;
+    const int64_t row = HEED_PANEL * (int64_t)sizeof(real), stride = (row + tiles - 1) / tiles;
+    for (int64_t p = begin, panels; p < end; p += panels) {
+        panels = end - p < together ? end - p : together;
         const real *b = w->real + p * size;
-        const bool more = p + 2 * panels <= end;
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
-            const real *next = i == 0 && more ? b + panels * size : b;
+            const char *ahead = (const char *)b;
+            ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
+            ahead += tiles == 1 ? m * NEAR : w->k * row * panels + w->k * row * i / tiles;
             for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
-                real_tile(c + top * ldc, ldc, a + top * lda, lda, b + s, next, w,
+                real_tile(c + top * ldc, ldc, a + top * lda, lda, b + s, ahead, stride, w,
                           p * HEED_PANEL + s, height, panels);
         }
     }
