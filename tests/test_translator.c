@@ -398,10 +398,10 @@ static void test_joins(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         heed_translation part[3], out = {.repaired = true};
         for (int i = 0; i < 3; i++)
-            part[i] = (heed_translation){cases[c].text[i], -1, -3, 2, id, log_p, false};
+            part[i] = (heed_translation){cases[c].text[i], -1, -3, 2, id, log_p, false, i == 1};
         assert_int_equal(heed__join_parts(part, 3, arena, &out, NULL), HEED_OK);
         assert_string_equal(out.text, cases[c].joined);
-        assert_true(out.score == -3 && out.log_p == -9 && out.repaired);
+        assert_true(out.score == -3 && out.log_p == -9 && out.repaired && out.loop);
         assert_int_equal(out.tokens, 6);
         assert_int_equal(out.id[5], HEED_EOS);
         assert_true(out.token_log_p[4] == -1);

@@ -53,24 +53,75 @@ void heed_session_clear(heed_session *s);
 
 /* ---- search ---- */
 
+/* What a hypothesis Y is divided by: score = log P(Y) / penalty, EOS counted in |Y|. */
+typedef enum heed_penalty_form {
+    HEED_PENALTY_WU,   /* ((5+|Y|)/6)^alpha, Wu et al. (2016), as in the Transformer's paper */
+    HEED_PENALTY_POWER /* |Y|^alpha; alpha 1 gives the mean log-probability of a token */
+} heed_penalty_form;
+
+/* Lengths are in tokens.  A field that is 0 asks for nothing. */
 typedef struct heed_search_options {
     int64_t beam;          /* 1 is greedy */
-    double length_penalty; /* alpha: score = log P / ((5+|Y|)/6)^alpha, EOS counted */
     int64_t n_best;        /* hypotheses handed out for each sentence, at most beam */
-    int64_t extra_length;  /* at most source length + this many tokens, EOS counted in both */
-    int64_t min_length;    /* at least so many before EOS, if the limit allows */
+    double length_penalty; /* alpha */
+    int penalty_form;      /* heed_penalty_form */
+    /* At most, EOS counted, of the source too: source + extra_length (0 is a limit here), max_length,
+     * source * max_ratio, and what the model takes. */
+    int64_t extra_length, max_length;
+    double max_ratio;
+    /* At least so many before EOS, if the limit allows. */
+    int64_t min_length;
+    double min_ratio;
+    int64_t no_repeat;    /* no n-gram of so many tokens twice */
+    bool allow_loops;     /* do not end hypotheses that repeat themselves without end */
+    bool suppress_unk;    /* never HEED_UNK */
+    heed_option_list ban; /* never these pieces; heed_translate knows their ids */
+    heed_tokens banned;   /* never these ids */
+    bool sample;          /* draw n_best hypotheses instead of searching with a beam */
+    double temperature;   /* from p^(1/temperature) */
+    int64_t top_k;        /* of so many tokens */
+    double top_p;         /* of the fewest tokens that have so much probability together */
+    int64_t seed;
 } heed_search_options;
 #define HEED_SEARCH_OPTIONS(owner, at)                                                             \
     HEED_OPTION_INT(owner, at.beam, "beam", "4", 1, 1000, "N",                                     \
                     "hypotheses kept at each step; 1 is greedy"),                                  \
-        HEED_OPTION_REAL(owner, at.length_penalty, "length-penalty", "0.6", 0, 10, "A",            \
-                         "score = log P / ((5+length)/6)^A"),                                      \
         HEED_OPTION_INT(owner, at.n_best, "n-best", "1", 1, 1000, "N",                             \
                         "translations for each line, as `i ||| text ||| score`"),                  \
+        HEED_OPTION_REAL(owner, at.length_penalty, "length-penalty", "0.6", 0, 10, "A",            \
+                         "score = log P / ((5+length)/6)^A"),                                      \
+        HEED_OPTION_CHOICE(owner, at.penalty_form, "penalty-form", "wu",                           \
+                           HEED_WORDS("wu", "power"),                                              \
+                           "of the length penalty: ((5+length)/6)^A, or length^A"),                \
         HEED_OPTION_INT(owner, at.extra_length, "extra-length", "50", 0, 100000, "N",              \
                         "at most so many tokens more than the source has"),                        \
+        HEED_OPTION_INT(owner, at.max_length, "max-length", "0", 0, 100000, "N",                   \
+                        "at most so many tokens, the end counted; 0: no such limit"),              \
+        HEED_OPTION_REAL(owner, at.max_ratio, "max-ratio", "0", 0, 1000, "R",                      \
+                         "at most R times the source's tokens; 0: no such limit"),                 \
         HEED_OPTION_INT(owner, at.min_length, "min-length", "0", 0, 100000, "N",                   \
-                        "at least so many tokens")
+                        "at least so many tokens"),                                                \
+        HEED_OPTION_REAL(owner, at.min_ratio, "min-ratio", "0", 0, 1000, "R",                      \
+                         "at least R times the source's tokens"),                                  \
+        HEED_OPTION_INT(owner, at.no_repeat, "no-repeat", "0", 0, 1000, "N",                       \
+                        "no N tokens in a row twice in a translation; 0: they may"),               \
+        HEED_OPTION_BOOL(owner, at.allow_loops, "allow-loops", NULL,                               \
+                         "do not cut translations that repeat themselves without end"),            \
+        HEED_OPTION_BOOL(owner, at.suppress_unk, "suppress-unk", NULL,                             \
+                         "never write the unknown piece"),                                         \
+        HEED_OPTION_LIST(owner, at.ban, "ban", "PIECE",                                            \
+                         "never write this piece of the vocabulary")
+#define HEED_SAMPLE_OPTIONS(owner, at)                                                             \
+    HEED_OPTION_BOOL(owner, at.sample, "sample", NULL,                                             \
+                     "draw translations, as many as --n-best says, instead of searching"),         \
+        HEED_OPTION_REAL(owner, at.temperature, "temperature", "1", 0.01, 100, "T",                \
+                         "--sample from p^(1/T): below 1 safer, above 1 wilder"),                  \
+        HEED_OPTION_INT(owner, at.top_k, "top-k", "0", 0, INT32_MAX, "K",                          \
+                        "--sample from the K most probable tokens; 0: from all"),                  \
+        HEED_OPTION_REAL(owner, at.top_p, "top-p", "1", 0, 1, "P",                                 \
+                         "--sample from the fewest tokens of probability P together"),             \
+        HEED_OPTION_INT(owner, at.seed, "seed", "1", 0, INT64_MAX, "N",                            \
+                        "another one, and --sample draws other translations")
 
 typedef struct heed_hypothesis {
     const int32_t *id; /* without BOS; EOS, if it was reached, is the last */
@@ -78,11 +129,12 @@ typedef struct heed_hypothesis {
     double log_p;                 /* of all tokens */
     double score;                 /* log_p with the length penalty */
     const heed_real *token_log_p; /* (count) */
+    bool loop; /* it repeated itself without end: cut behind the first time, it has no EOS */
 } heed_hypothesis;
 /* The n_best best of each of the `count` sources (ids without EOS), best first, in
- * out[sentence*n_best + i]; where fewer were found, count is 0.  Hypotheses that reach their limit
- * without EOS are handed out only where none got there.  Lives in the arena, which holds the
- * search's own memory too. */
+ * out[sentence*n_best + i]; where fewer were found, count is 0.  Hypotheses that reach their limit,
+ * or a loop, without EOS are handed out only where none got there, or if they were drawn.  What is
+ * drawn depends on the seed and a sentence's place among the sources.  Lives in the arena. */
 heed_status heed_search(heed_decoder *d, const heed_search_options *o, const heed_tokens *source,
                         int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
 
@@ -108,14 +160,47 @@ typedef struct heed_translation {
     const int32_t *id;            /* (tokens), as in heed_hypothesis */
     const heed_real *token_log_p; /* (tokens) */
     bool repaired; /* the line was not UTF-8 throughout; U+FFFD took the place of each wrong byte */
+    bool loop;     /* as in heed_hypothesis, of a part at least */
 } heed_translation;
 /* n_best translations of each line, best first, in out[line*n_best + i]; text is NULL where there
  * are fewer.  An empty line gives an empty line; one that is too long is split at sentence ends or
  * windows and joined (then there is one translation only, its score the sum).  Lines are sorted by
- * length and decoded in batches inside.  Lives in the arena. */
+ * length and decoded in batches inside, by all threads side by side if there are lines enough.
+ * Lives in the arena. */
 heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
                            const char *const *lines, int64_t count, heed_arena *arena,
                            heed_translation *out, heed_error *err);
+
+/* A line that comes by itself. */
+typedef struct heed_source_line {
+    const char *text;   /* until next is called again; NULL: there is none */
+    const char *prefix; /* how its translations begin, of which the first part only is split off a
+                         * long line; NULL: anyhow.  Lives like text */
+    uint64_t number;    /* names its random numbers when translations are drawn */
+    void *tag;          /* the caller's own */
+} heed_source_line;
+/* Where lines come from and translations go.  Both are called in the thread that called
+ * heed_translate_stream. */
+typedef struct heed_line_stream {
+    void *context;
+    /* The next line.  Without `wait` a text of NULL only means that none has come yet. */
+    heed_status (*next)(void *context, bool wait, heed_source_line *line, heed_error *err);
+    /* Line by line in the order they came: number and tag of the line, and its translations
+     * (n_best), which live until the call returns. */
+    heed_status (*done)(void *context, const heed_source_line *line, const heed_translation *out,
+                        heed_error *err);
+} heed_line_stream;
+typedef struct heed_stream_options {
+    int workers;   /* lines are translated side by side by so many; 0: by all threads if lines
+                    * come in numbers, else one after the other with all threads inside */
+    int64_t batch; /* sentences decoded together by a worker, at most; 0: as memory allows */
+} heed_stream_options;
+/* heed_translate for as many lines as come, in constant memory.  A line's translation is handed out
+ * as soon as it is there and those before it are.  A failure of next or done ends the call, and
+ * lines that were read are then not handed back. */
+heed_status heed_translate_stream(heed_translator *tr, const heed_search_options *o,
+                                  const heed_stream_options *so, const heed_line_stream *stream,
+                                  heed_error *err);
 /* How probable given translations are: target[i] of source[i], its EOS included; score is log_p.
  * An empty line is a sentence of nothing but EOS.  Refuses a line that is longer than the model
  * takes.  Lives in the arena. */

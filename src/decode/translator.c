@@ -18,9 +18,11 @@ static heed_translator *begin(const heed_allocator *allocator, int threads, heed
     }
     tr->allocator = a;
     tr->threads = threads;
-    tr->lines = heed_arena_new(&a, err);
-    tr->batch = tr->lines ? heed_arena_new(&a, err) : NULL;
-    if (tr->batch)
+    tr->steppers = heed__decoders_of(tr);
+    bool whole = (tr->lines = heed_arena_new(&a, err)) != NULL;
+    for (int i = 0; whole && i < HEED__WINDOWS; i++)
+        whole = (tr->window[i] = heed_arena_new(&a, err)) != NULL;
+    if (whole)
         return tr;
     heed_translator_free(tr);
     return NULL;
@@ -76,15 +78,6 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     return heed_params_load(heed_model_params(tr->own_model), weights.text, err);
 }
 
-static heed_translator *complete(heed_translator *tr, heed_error *err)
-{
-    tr->decoder = heed_decoder_new(tr->model, tr->threads, &tr->allocator, err);
-    if (tr->decoder)
-        return tr;
-    heed_translator_free(tr);
-    return NULL;
-}
-
 heed_translator *heed_translator_open(const char *folder, int threads,
                                       const heed_allocator *allocator, heed_error *err)
 {
@@ -98,7 +91,7 @@ heed_translator *heed_translator_open(const char *folder, int threads,
     tr->model = tr->own_model;
     tr->source = tr->own_source;
     tr->target = tr->own_target;
-    return complete(tr, err);
+    return tr;
 }
 
 heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *source,
@@ -113,7 +106,7 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
     tr->model = m;
     tr->source = source;
     tr->target = target;
-    return complete(tr, err);
+    return tr;
 }
 
 void heed_translator_free(heed_translator *tr)
@@ -121,11 +114,11 @@ void heed_translator_free(heed_translator *tr)
     if (!tr)
         return;
     heed_allocator a = tr->allocator;
-    heed_decoder_free(tr->decoder);
-    heed_tape_free(tr->tape);
+    heed__lanes_close(tr);
     heed_model_free(tr->own_model);
     heed_vocabs_free(tr->own_source, tr->own_target);
-    heed_arena_free(tr->batch);
+    for (int i = 0; i < HEED__WINDOWS; i++)
+        heed_arena_free(tr->window[i]);
     heed_arena_free(tr->lines);
     heed__release(&a, tr, 1, sizeof *tr);
 }
