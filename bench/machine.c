@@ -30,15 +30,34 @@ static void fma_part(void *context, int64_t begin, int64_t end, int thread)
     p->got[thread] = heed__kernels()->probe_fma(sink, ROUNDS);
 }
 
-double bench_peak(int threads)
+static void byte_part(void *context, int64_t begin, int64_t end, int thread)
+{
+    struct probe *p = context;
+    int32_t sink[3] = {100, -77, 0};
+    (void)begin;
+    (void)end;
+    p->got[thread] = heed__kernels()->probe_int8(sink, ROUNDS);
+}
+
+static double peak_of(heed__range *part, int threads)
 {
     struct probe p = {0};
     double sum = 0, start = bench_seconds();
-    heed__parallel(threads, threads, 1, 1 << 30, fma_part, &p);
+    heed__parallel(threads, threads, 1, 1 << 30, part, &p);
     double seconds = bench_seconds() - start;
     for (int i = 0; i < threads; i++)
         sum += p.got[i];
     return sum / seconds;
+}
+
+double bench_peak(int threads)
+{
+    return peak_of(fma_part, threads);
+}
+
+double bench_byte_peak(int threads)
+{
+    return peak_of(byte_part, threads);
 }
 
 static double fma_all(void *context)

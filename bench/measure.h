@@ -66,6 +66,7 @@ double bench_backward(bench_run *r, heed_tensor *y);
 #define BENCH_EDGE 512
 #define BENCH_PRODUCT_FLOPS (2.0 * BENCH_EDGE * BENCH_EDGE * BENCH_EDGE)
 double bench_peak(int threads); /* multiply-adds in registers, operations a second, one turn */
+double bench_byte_peak(int threads); /* the same of bytes, as kernel/panels.h multiplies them */
 double bench_triad(void *run);
 double bench_product(void *run);
 

@@ -104,7 +104,7 @@ static inline int64_t shorten(struct made_up *m, heed_real *logit)
     return n;
 }
 
-static inline heed_status made_up_step(void *self, const int32_t *token, heed__scores *out,
+static inline heed_status made_up_step(void *self, const int32_t *token, heed_scores *out,
                                        heed_error *err)
 {
     struct made_up *m = self;
@@ -127,7 +127,7 @@ static inline heed_status made_up_step(void *self, const int32_t *token, heed__s
         assert_true((r + 1) * count <= MAX_SCORES);
         memcpy(m->logit + r * count, all, (size_t)count * sizeof *all);
     }
-    *out = (heed__scores){m->logit, m->log_z, count, m->short_list ? m->token : NULL};
+    *out = (heed_scores){m->logit, m->log_z, count, m->short_list ? m->token : NULL};
     return HEED_OK;
 }
 

@@ -457,7 +457,7 @@ static void test_directory(void **state)
         assert_string_equal(here[i].text, there[i].text);
         assert_true(here[i].score == there[i].score);
     }
-    assert_int_equal(heed_model_configuration(heed_translator_model(opened))->longest, TOY_LONGEST);
+    assert_int_equal(heed_engine_configuration(heed_translator_engine(opened))->longest, TOY_LONGEST);
     assert_ptr_equal(heed_translator_source(opened), heed_translator_target(opened));
     heed_translator_free(opened);
 }

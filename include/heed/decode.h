@@ -51,6 +51,12 @@ heed_status heed_session_reorder(heed_session *s, const int32_t *parent, int64_t
                                  heed_error *err);
 void heed_session_clear(heed_session *s);
 
+/* Every attention of a pair of sentences (ids without EOS), as heed_model_attention gives it.  Lives
+ * in the arena. */
+heed_status heed_engine_attention(const heed_engine *e, const heed_tokens *source,
+                                  const heed_tokens *target, heed_arena *arena,
+                                  const heed_attention_map **maps, int64_t *count, heed_error *err);
+
 /* ---- search ---- */
 
 /* What a hypothesis Y is divided by: score = log P(Y) / penalty, EOS counted in |Y|. */
@@ -135,7 +141,7 @@ typedef struct heed_hypothesis {
  * out[sentence*n_best + i]; where fewer were found, count is 0.  Hypotheses that reach their limit,
  * or a loop, without EOS are handed out only where none got there, or if they were drawn.  What is
  * drawn depends on the seed and a sentence's place among the sources.  Lives in the arena. */
-heed_status heed_search(heed_decoder *d, const heed_search_options *o, const heed_tokens *source,
+heed_status heed_search(heed_session *s, const heed_search_options *o, const heed_tokens *source,
                         int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
 
 /* ---- translators: a model with its vocabularies ---- */
@@ -144,12 +150,12 @@ typedef struct heed_translator heed_translator;
 /* Opens a model directory: config.json, model.safetensors, vocabulary. */
 heed_translator *heed_translator_open(const char *folder, int threads,
                                       const heed_allocator *allocator, heed_error *err);
-/* Over a model that somebody else holds, as the trainer does; borrows all three. */
+/* Over a model that somebody else holds, as the trainer does, as it is now; borrows all three. */
 heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *source,
                                      const heed_vocab *target, int threads,
                                      const heed_allocator *allocator, heed_error *err);
 void heed_translator_free(heed_translator *tr);
-const heed_model *heed_translator_model(const heed_translator *tr);
+const heed_engine *heed_translator_engine(const heed_translator *tr);
 const heed_vocab *heed_translator_source(const heed_translator *tr);
 const heed_vocab *heed_translator_target(const heed_translator *tr);
 

@@ -108,7 +108,7 @@ static void take_one(heed__search *s, heed__sentence *one, const heed__outlook *
         s->chosen.item[s->chosen.count++] = c;
 }
 
-heed_status heed__draw(heed__search *s, heed__sentence *one, const heed__scores *scores)
+heed_status heed__draw(heed__search *s, heed__sentence *one, const heed_scores *scores)
 {
     s->chosen.count = 0;
     for (int64_t r = one->first; r < one->first + one->rows; r++) {

@@ -15,7 +15,7 @@
 /* What a float calls a probability of 0. */
 #define IMPOSSIBLE ((heed_real)-104)
 
-heed_status heed__force(heed__search *s, heed__sentence *one, const heed__scores *scores)
+heed_status heed__force(heed__search *s, heed__sentence *one, const heed_scores *scores)
 {
     const heed__request *r = &one->request;
     bool last = one->length == r->prefix.count;
@@ -37,7 +37,7 @@ heed_status heed__force(heed__search *s, heed__sentence *one, const heed__scores
 
 /* Fills s->chosen with the best continuations of a sentence, and s->end with its rows' EOS; both
  * sorted. */
-static heed_status look(heed__search *s, const heed__sentence *one, const heed__scores *scores,
+static heed_status look(heed__search *s, const heed__sentence *one, const heed_scores *scores,
                         int64_t *ends)
 {
     s->chosen.count = 0;
@@ -97,7 +97,7 @@ static int64_t survivors(heed__search *s, heed__sentence *one)
     return n;
 }
 
-heed_status heed__expand(heed__search *s, heed__sentence *one, const heed__scores *scores)
+heed_status heed__expand(heed__search *s, heed__sentence *one, const heed_scores *scores)
 {
     int64_t ends;
     heed_status status = look(s, one, scores, &ends);

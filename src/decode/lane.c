@@ -2,53 +2,13 @@
 #include "decode/translator.h"
 
 #include "base/error.h"
-#include "base/memory.h"
 
 /* Sentences for each thread that make several workers worth their while. */
 #define SENTENCES_EACH 8
 
-/* ---- decoders, of any model ---- */
-
-static void close_decoder(void *self, heed__stepper *model)
+static void close_lane(heed__lane *l)
 {
-    const heed_translator *tr = self;
-    heed__decoding *d = model->self;
-    if (!d)
-        return;
-    heed_decoder_free(d->decoder);
-    heed_arena_free(d->arena);
-    heed__release(&tr->allocator, d, 1, sizeof *d);
-    model->self = NULL;
-}
-
-static heed_status open_decoder(void *self, int threads, heed__stepper *model, heed_error *err)
-{
-    const heed_translator *tr = self;
-    heed__decoding *d = heed__allocate_zeroed(&tr->allocator, 1, sizeof *d);
-    *model = (heed__stepper){.self = d};
-    if (!d)
-        return heed__fail(err, HEED_MEMORY, "out of memory for a decoder");
-    d->decoder = heed_decoder_new(tr->model, threads, &tr->allocator, err);
-    d->arena = d->decoder ? heed_arena_new(&tr->allocator, err) : NULL;
-    if (!d->arena) {
-        close_decoder(self, model);
-        return HEED_MEMORY;
-    }
-    *model = heed__decoder_stepper(d);
-    return HEED_OK;
-}
-
-heed__steppers heed__decoders_of(heed_translator *tr)
-{
-    return (heed__steppers){tr, open_decoder, close_decoder};
-}
-
-/* ---- lanes ---- */
-
-static void close_lane(const heed_translator *tr, heed__lane *l)
-{
-    if (l->threads)
-        tr->steppers.close(tr->steppers.self, &l->model);
+    heed_session_free(l->session);
     heed__search_free(l->search);
     heed_arena_free(l->text);
     *l = (heed__lane){0};
@@ -60,14 +20,15 @@ static heed_status open_lane(heed_translator *tr, int i, int threads, heed_error
     heed__lane *l = &tr->lane[i];
     if (l->threads == threads)
         return HEED_OK;
-    close_lane(tr, l);
+    close_lane(l);
     l->search = heed__search_new(&tr->allocator, err);
     l->text = l->search ? heed_arena_new(&tr->allocator, err) : NULL;
-    if (l->text && !tr->steppers.open(tr->steppers.self, threads, &l->model, err)) {
+    l->session = l->text ? heed_session_new(tr->engine, threads, &tr->allocator, err) : NULL;
+    if (l->session) {
         l->threads = threads;
         return HEED_OK;
     }
-    close_lane(tr, l);
+    close_lane(l);
     return err && err->status ? err->status : HEED_MEMORY;
 }
 
@@ -90,5 +51,5 @@ heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, 
 void heed__lanes_close(heed_translator *tr)
 {
     for (int i = 0; i <= HEED_MAX_THREADS; i++)
-        close_lane(tr, &tr->lane[i]);
+        close_lane(&tr->lane[i]);
 }

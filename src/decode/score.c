@@ -19,7 +19,7 @@ static heed_status encode_side(const heed_translator *tr, const heed_vocab *v, c
                                const char *const *lines, int64_t count, heed_tokens **tokens,
                                heed_error *err)
 {
-    int64_t longest = heed_model_configuration(tr->model)->longest - 1; /* EOS has its place */
+    int64_t longest = heed_engine_configuration(tr->engine)->longest - 1; /* EOS has its place */
     heed_tokens *t = *tokens = heed__take(tr->lines, count, sizeof *t, err);
     heed_status status = t ? HEED_OK : HEED_MEMORY;
     for (int64_t i = 0; !status && i < count; i++) {
@@ -49,7 +49,7 @@ static heed_status prepare(struct pairs *p, const char *const *source, const cha
         int64_t m = p->source[i].count, n = p->target[i].count;
         length[i] = m > n ? m : n;
     }
-    int64_t most = heed_model_configuration(tr->model)->longest;
+    int64_t most = heed_engine_configuration(tr->engine)->longest;
     p->order = length ? heed__longest_first(length, p->count, most, tr->lines, err) : NULL;
     return p->order ? HEED_OK : HEED_MEMORY;
 }
@@ -89,7 +89,7 @@ static heed_status body(void *context, int worker, heed_error *err)
     heed__lane *lane = &p->tr->lane[p->workers ? worker + 1 : 0];
     heed__feed feed = {p, next_pairs, keep_score};
     heed_search_options o = {.beam = 1, .n_best = 1};
-    return heed__search_run(lane->search, &lane->model, &o, &heed__usual_budget, &feed, err);
+    return heed__search_run(lane->search, &lane->session->stepper, &o, &heed__usual_budget, &feed, err);
 }
 
 heed_status heed_score(heed_translator *tr, const char *const *source, const char *const *target,

@@ -171,7 +171,7 @@ static heed_status let_in(heed__search *s)
 /* ---- a step ---- */
 
 /* One step of one sentence; what goes on is added to the rows of the next step. */
-static heed_status advance(heed__search *s, heed__sentence *one, const heed__scores *scores,
+static heed_status advance(heed__search *s, heed__sentence *one, const heed_scores *scores,
                            int64_t *rows)
 {
     heed_status status = one->length < one->given ? heed__force(s, one, scores)
@@ -231,7 +231,7 @@ static heed_status reorder(heed__search *s, int64_t rows)
 /* One step of all sentences.  Those without a row left leave. */
 static heed_status step(heed__search *s)
 {
-    heed__scores scores;
+    heed_scores scores;
     heed_status status = s->model->step(s->model->self, s->token, &scores, s->err);
     int64_t rows = 0, staying = 0;
     for (int64_t i = 0; !status && i < s->sentences; i++) {

@@ -5,30 +5,7 @@
 #ifndef HEED_DECODE_SEARCH_H
 #define HEED_DECODE_SEARCH_H
 
-#include <heed/decode.h>
-
-/* What a step says of every row: log p of token j is logit[row*count + j] - log_z[row]. */
-typedef struct heed__scores {
-    const heed_real *logit; /* (rows,count) */
-    const heed_real *log_z; /* (rows) log of the sum of the exponentials */
-    int64_t count;          /* V, or fewer with a shortlist */
-    const int32_t *token;   /* (count) which token column j is, ascending; NULL: j itself */
-} heed__scores;
-
-/* What the search knows of a model. */
-typedef struct heed__stepper {
-    void *self;
-    int64_t vocabulary; /* V */
-    int64_t longest;    /* tokens that a hypothesis may have, EOS included */
-    bool joins;         /* sentences may be added while others are under way */
-    /* One new row each, behind the others; rows stay in the order of their sentences. */
-    heed_status (*add)(void *self, const heed_tokens *source, int64_t count, heed_error *err);
-    /* Every row takes its token (a new row: BOS). */
-    heed_status (*step)(void *self, const int32_t *token, heed__scores *out, heed_error *err);
-    /* Row r goes on from row parent[r]; rows not named are dropped. */
-    heed_status (*reorder)(void *self, const int32_t *parent, int64_t rows, heed_error *err);
-    void (*clear)(void *self); /* drops all rows */
-} heed__stepper;
+#include "decode/stepper.h"
 
 /* A sentence to be searched for.  What it points to lives until it is done. */
 typedef struct heed__request {
@@ -86,16 +63,5 @@ heed_status heed__search_all(const heed__stepper *model, const heed_search_optio
 heed_status heed__hypothesis_keep(heed_hypothesis *h, heed_arena *arena, heed_error *err);
 /* count * size bytes, not zeroed; NULL after setting err. */
 void *heed__take(heed_arena *arena, int64_t count, size_t size, heed_error *err);
-
-/* ---- a heed_decoder as a stepper ---- */
-
-/* All rows have one length, so nothing can join; log-probabilities are its logits. */
-typedef struct heed__decoding {
-    heed_decoder *decoder;
-    heed_arena *arena;
-    heed_real *zero; /* (zeros) */
-    int64_t zeros;
-} heed__decoding;
-heed__stepper heed__decoder_stepper(heed__decoding *d);
 
 #endif

@@ -1,6 +1,6 @@
 /* search_array.c: the search over sentences that are all there, and over a decoder. */
 #include "decode/search.h"
-#include "model/model.h"
+#include "decode/engine.h"
 
 #include <string.h>
 
@@ -67,76 +67,10 @@ heed_status heed__search_all(const heed__stepper *model, const heed_search_optio
     return status;
 }
 
-/* ---- over a decoder ---- */
-
-/* Zeros for so many rows. */
-static heed_status reserve(heed__decoding *d, int64_t rows, heed_error *err)
+heed_status heed_search(heed_session *session, const heed_search_options *o,
+                        const heed_tokens *source, int64_t count, heed_arena *arena,
+                        heed_hypothesis *out, heed_error *err)
 {
-    if (rows <= d->zeros)
-        return HEED_OK;
-    d->zeros = rows > 2 * d->zeros ? rows : 2 * d->zeros;
-    d->zero = heed__take(d->arena, d->zeros, sizeof *d->zero, err);
-    if (!d->zero)
-        return HEED_MEMORY;
-    memset(d->zero, 0, (size_t)d->zeros * sizeof *d->zero);
-    return HEED_OK;
-}
-
-static heed_status add(void *self, const heed_tokens *source, int64_t count, heed_error *err)
-{
-    heed__decoding *d = self;
-    heed_batch batch;
-    heed_arena_reset(d->arena);
-    d->zeros = 0;
-    heed_status status = heed_batch_pack(d->arena, source, NULL, count, &batch, err);
-    if (!status)
-        status = reserve(d, count, err);
-    return status ? status : heed_decoder_start(d->decoder, &batch, err);
-}
-
-static heed_status step(void *self, const int32_t *token, heed__scores *out, heed_error *err)
-{
-    const heed__decoding *d = self;
-    *out = (heed__scores){.log_z = d->zero,
-                          .count = heed_model_configuration(d->decoder->model)->target_vocabulary};
-    return heed_decoder_step(d->decoder, token, &out->logit, err);
-}
-
-static heed_status reorder(void *self, const int32_t *parent, int64_t rows, heed_error *err)
-{
-    heed__decoding *d = self;
-    heed_status status = reserve(d, rows, err);
-    return status ? status : heed_decoder_reorder(d->decoder, parent, rows, err);
-}
-
-/* The next start forgets what is there. */
-static void clear(void *self)
-{
-    (void)self;
-}
-
-heed__stepper heed__decoder_stepper(heed__decoding *d)
-{
-    const heed_model_config *config = heed_model_configuration(d->decoder->model);
-    return (heed__stepper){.self = d,
-                           .vocabulary = config->target_vocabulary,
-                           .longest = config->longest,
-                           .add = add,
-                           .step = step,
-                           .reorder = reorder,
-                           .clear = clear};
-}
-
-heed_status heed_search(heed_decoder *d, const heed_search_options *o, const heed_tokens *source,
-                        int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err)
-{
-    heed_arena *own = heed_arena_new(&d->allocator, err);
-    if (!own)
-        return HEED_MEMORY;
-    heed__decoding decoding = {.decoder = d, .arena = own};
-    heed__stepper model = heed__decoder_stepper(&decoding);
-    heed_status status = heed__search_all(&model, o, &heed__usual_budget, source, count,
-                                          &d->allocator, arena, out, err);
-    heed_arena_free(own);
-    return status;
+    return heed__search_all(&session->stepper, o, &heed__usual_budget, source, count,
+                            &session->allocator, arena, out, err);
 }

@@ -114,9 +114,9 @@ int64_t heed__row_take(heed__row *row, const heed__sentence *one, int32_t token)
 /* ---- expand.c, draw.c: one step of a sentence ---- */
 
 /* Each leaves in s->chosen what goes on, and keeps what is done. */
-heed_status heed__force(heed__search *s, heed__sentence *one, const heed__scores *scores);
-heed_status heed__expand(heed__search *s, heed__sentence *one, const heed__scores *scores);
-heed_status heed__draw(heed__search *s, heed__sentence *one, const heed__scores *scores);
+heed_status heed__force(heed__search *s, heed__sentence *one, const heed_scores *scores);
+heed_status heed__expand(heed__search *s, heed__sentence *one, const heed_scores *scores);
+heed_status heed__draw(heed__search *s, heed__sentence *one, const heed_scores *scores);
 
 /* ---- finish.c ---- */
 

@@ -23,7 +23,7 @@ bool heed__candidate_before(const heed__candidate *a, const heed__candidate *b)
 
 /* ---- one row of a step ---- */
 
-heed__outlook heed__outlook_of(const heed__scores *s, int64_t row)
+heed__outlook heed__outlook_of(const heed_scores *s, int64_t row)
 {
     return (heed__outlook){s->logit + row * s->count, s->log_z[row], s->count, s->token};
 }

@@ -21,9 +21,9 @@ typedef struct heed__outlook {
     const heed_real *logit; /* (count) */
     heed_real log_z;
     int64_t count;
-    const int32_t *token; /* as in heed__scores */
+    const int32_t *token; /* as in heed_scores */
 } heed__outlook;
-heed__outlook heed__outlook_of(const heed__scores *s, int64_t row);
+heed__outlook heed__outlook_of(const heed_scores *s, int64_t row);
 int32_t heed__token_at(const heed__outlook *v, int64_t column);
 /* Where a token stands; -1 if it does not. */
 int64_t heed__column_of(const heed__outlook *v, int32_t token);

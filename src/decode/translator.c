@@ -5,7 +5,6 @@
 #include "decode/folder.h"
 #include "model/model.h"
 
-#include <heed/io.h>
 #include <stdio.h>
 
 static heed_translator *begin(const heed_allocator *allocator, int threads, heed_error *err)
@@ -18,7 +17,6 @@ static heed_translator *begin(const heed_allocator *allocator, int threads, heed
     }
     tr->allocator = a;
     tr->threads = threads;
-    tr->steppers = heed__decoders_of(tr);
     bool whole = (tr->lines = heed_arena_new(&a, err)) != NULL;
     for (int i = 0; whole && i < HEED__WINDOWS; i++)
         whole = (tr->window[i] = heed_arena_new(&a, err)) != NULL;
@@ -72,10 +70,10 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     if (status)
         return status;
     heed_error own = {0};
-    tr->own_model = heed__model_new_zero(&config, &tr->allocator, &own);
-    if (!tr->own_model)
+    if (heed__model_check(&config, &own))
         return heed__fail(err, own.status, "%s%s", where.text, own.text);
-    return heed_params_load(heed_model_params(tr->own_model), weights.text, err);
+    tr->engine = heed__engine_open(&config, weights.text, &tr->allocator, &own);
+    return tr->engine ? HEED_OK : heed__fail(err, own.status, "%s", own.text);
 }
 
 heed_translator *heed_translator_open(const char *folder, int threads,
@@ -88,7 +86,6 @@ heed_translator *heed_translator_open(const char *folder, int threads,
         heed_translator_free(tr);
         return NULL;
     }
-    tr->model = tr->own_model;
     tr->source = tr->own_source;
     tr->target = tr->own_target;
     return tr;
@@ -103,10 +100,13 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
     heed_translator *tr = begin(allocator, threads, err);
     if (!tr)
         return NULL;
-    tr->model = m;
     tr->source = source;
     tr->target = target;
-    return tr;
+    tr->engine = heed_engine_new(m, &tr->allocator, err);
+    if (tr->engine)
+        return tr;
+    heed_translator_free(tr);
+    return NULL;
 }
 
 void heed_translator_free(heed_translator *tr)
@@ -115,7 +115,7 @@ void heed_translator_free(heed_translator *tr)
         return;
     heed_allocator a = tr->allocator;
     heed__lanes_close(tr);
-    heed_model_free(tr->own_model);
+    heed_engine_free(tr->engine);
     heed_vocabs_free(tr->own_source, tr->own_target);
     for (int i = 0; i < HEED__WINDOWS; i++)
         heed_arena_free(tr->window[i]);
@@ -123,9 +123,9 @@ void heed_translator_free(heed_translator *tr)
     heed__release(&a, tr, 1, sizeof *tr);
 }
 
-const heed_model *heed_translator_model(const heed_translator *tr)
+const heed_engine *heed_translator_engine(const heed_translator *tr)
 {
-    return tr->model;
+    return tr->engine;
 }
 
 const heed_vocab *heed_translator_source(const heed_translator *tr)

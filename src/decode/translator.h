@@ -3,22 +3,13 @@
 #define HEED_DECODE_TRANSLATOR_H
 
 #include "base/parallel.h"
+#include "decode/engine.h"
 #include "decode/search.h"
-
-/* Where workers get a model of their own from. */
-typedef struct heed__steppers {
-    void *self;
-    /* One with so many threads inside; close takes it back. */
-    heed_status (*open)(void *self, int threads, heed__stepper *model, heed_error *err);
-    void (*close)(void *self, heed__stepper *model);
-} heed__steppers;
-/* A heed_decoder each. */
-heed__steppers heed__decoders_of(heed_translator *tr);
 
 /* What a worker has to itself. */
 typedef struct heed__lane {
-    int threads; /* inside of the model; 0: not open */
-    heed__stepper model;
+    int threads; /* inside of the session; 0: not open */
+    heed_session *session;
     heed__search *search;
     heed_arena *text; /* of the sentence that is done */
 } heed__lane;
@@ -28,13 +19,11 @@ typedef struct heed__lane {
 
 struct heed_translator {
     heed_allocator allocator;
-    const heed_model *model;
+    heed_engine *engine;
     const heed_vocab *source, *target;
-    heed_model *own_model; /* these three only where the translator opened them itself */
-    heed_vocab *own_source, *own_target;
+    heed_vocab *own_source, *own_target; /* only where the translator opened them itself */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     int threads;
-    heed__steppers steppers;
     heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
     heed_arena *lines;                     /* one call */
     heed_arena *window[HEED__WINDOWS];     /* lines on their way */

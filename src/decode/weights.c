@@ -398,7 +398,7 @@ static heed_status read_bits(heed__weights *w, const char *path, heed_error *err
 heed__weights *heed__weights_open(const heed_model_config *config, const char *path,
                                   const heed_allocator *allocator, heed_error *err)
 {
-    heed_model *m = heed__model_new_shape(config, allocator, err);
+    heed_model *m = heed_model_outline(config, allocator, err);
     heed__weights *w = m ? begin(allocator, err) : NULL;
     if (w) {
         w->file = heed_safetensors_open(path, allocator, err);

@@ -114,8 +114,8 @@ heed_model *heed__model_new_zero(const heed_model_config *config, const heed_all
     return new_model(config, make_zero, NULL, allocator, err);
 }
 
-heed_model *heed__model_new_shape(const heed_model_config *config, const heed_allocator *allocator,
-                                  heed_error *err)
+heed_model *heed_model_outline(const heed_model_config *config, const heed_allocator *allocator,
+                               heed_error *err)
 {
     return new_model(config, leave, NULL, allocator, err);
 }

@@ -47,10 +47,6 @@ heed_status heed__model_check(const heed_model_config *config, heed_error *err);
 heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,
                                  heed_error *err);
 
-/* A model without memory for its numbers: its parts tell names and shapes, and have no data. */
-heed_model *heed__model_new_shape(const heed_model_config *config, const heed_allocator *allocator,
-                                  heed_error *err);
-
 /* Whether the batch has what is asked for and no sentence is too long; if not, the tape fails. */
 bool heed__model_takes(const heed_model *m, heed_tape *t, const heed_batch *batch, bool targets);
 
