@@ -385,4 +385,64 @@ static inline heed_tokens source_of(int64_t first, int64_t count)
     return (heed_tokens){made_up_ids + first, count};
 }
 
+/* ---- a feed ---- */
+
+/* Sentences by number, in any order; their answers are kept in the arena. */
+struct requests {
+    const heed__request *request; /* (count) owner: the place of its answers in out */
+    int64_t count, next, n_best;
+    heed_arena *arena;
+    heed_hypothesis *out;
+};
+
+static inline heed_status requests_next(void *self, bool wait, heed__room room, heed__request *out,
+                                        int64_t *count, heed_error *err)
+{
+    struct requests *q = self;
+    (void)err;
+    for (*count = 0; q->next < q->count; q->next++, ++*count) {
+        const heed__request *r = &q->request[q->next];
+        if (!heed__room_take(&room, &r->source, wait && !*count))
+            break;
+        out[*count] = *r;
+    }
+    return HEED_OK;
+}
+
+static inline heed_status requests_done(void *self, const heed__request *r,
+                                        const heed_hypothesis *found, heed_error *err)
+{
+    struct requests *q = self;
+    heed_hypothesis *out = q->out + (intptr_t)r->owner * q->n_best;
+    for (int64_t i = 0; i < q->n_best; i++) {
+        out[i] = found[i];
+        assert_int_equal(heed__hypothesis_keep(&out[i], q->arena, err), HEED_OK);
+    }
+    return HEED_OK;
+}
+
+static inline heed_status search_requests(struct made_up *m, const heed_search_options *o,
+                                          const heed__budget *budget, struct requests *q,
+                                          heed_error *err)
+{
+    heed__stepper model = made_up_stepper(m);
+    heed__feed feed = {q, requests_next, requests_done};
+    heed__search *s = heed__search_new(NULL, err);
+    assert_non_null(s);
+    q->n_best = o->n_best;
+    heed_status status = heed__search_run(s, &model, o, budget, &feed, err);
+    heed__search_free(s);
+    return status;
+}
+
+/* One sentence that begins in a given way. */
+static inline heed_status search_prefix(struct made_up *m, const heed_search_options *o,
+                                        heed_tokens source, heed_tokens prefix, heed_arena *arena,
+                                        heed_hypothesis *out, heed_error *err)
+{
+    heed__request r = {.source = source, .prefix = prefix};
+    struct requests q = {.request = &r, .count = 1, .arena = arena, .out = out};
+    return search_requests(m, o, &heed__usual_budget, &q, err);
+}
+
 #endif
