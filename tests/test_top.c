@@ -37,7 +37,7 @@ static double draw(struct numbers *n, double scale)
 }
 
 /* What `top` holds after all rows is what sorting gives. */
-static void check_against_sorting(const heed__scores *scores, const heed__filter *f,
+static void check_against_sorting(const heed_scores *scores, const heed__filter *f,
                                   const double *base, int64_t room)
 {
     heed__top top = {.item = best, .room = room};
@@ -90,7 +90,7 @@ static void test_same_as_sorting(void **state)
         for (int i = 0; i < 4 * MAX_V; i++)
             banned[i] = i == HEED_BOS || (seed % 4 == 0 && heed_rng_below(&n.rng, n.at++, 3) == 0);
         const int32_t also[] = {column[v / 2], (int32_t)(v / 3)};
-        heed__scores scores = {logit, log_z, v, seed % 7 < 3 ? column : NULL};
+        heed_scores scores = {logit, log_z, v, seed % 7 < 3 ? column : NULL};
         heed__filter f = {banned, also, (int64_t)(seed % 3)};
         check_against_sorting(&scores, &f, base, room);
     }

@@ -61,12 +61,12 @@ static const heed_stored *find(const struct supply *s, const heed_tensor *x, con
     for (int i = 0; fits && i < rank; i++)
         fits = found->dim[i] == dim[i];
     if (!fits) {
-        char expected[HEED_SHAPE_TEXT] = "(", *at = expected + 1;
-        for (int i = 0; i < rank; i++)
-            at += snprintf(at, (size_t)(expected + sizeof expected - at), i ? ",%lld" : "%lld",
-                           (long long)dim[i]);
-        heed__fail(s->err, HEED_FORMAT, "cannot load '%.255s': tensor '%s' is not %s%s%s)", s->path,
-                   shown, dtype ? heed__dtype_name(*dtype) : "", dtype ? " " : "", expected);
+        char is[HEED_DIMS_SHOWN], expected[HEED_DIMS_SHOWN];
+        heed__fail(s->err, HEED_FORMAT,
+                   "cannot load '%.255s': tensor '%s' is %s %s, expected %s%s%s", s->path, shown,
+                   heed__dtype_name(found->dtype), heed__dims_shown(found->dim, found->rank, is),
+                   dtype ? heed__dtype_name(*dtype) : "", dtype ? " " : "",
+                   heed__dims_shown(dim, rank, expected));
         return NULL;
     }
     return found;

@@ -3,6 +3,7 @@
  * mantissa round, F64 beyond the range of float becomes infinite, as conversion in C does. */
 #include "io/safetensors.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -60,6 +61,16 @@ const char *heed__shown(const char *name, char text[HEED_SHOWN])
     for (size_t i = 0; i < n; i++)
         text[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7F ? '?' : name[i];
     memcpy(text + n, cut ? "..." : "", cut ? sizeof "..." : 1);
+    return text;
+}
+
+const char *heed__dims_shown(const int64_t *dim, int rank, char text[HEED_DIMS_SHOWN])
+{
+    char *at = text;
+    *at++ = '(';
+    for (int i = 0; i < rank; i++)
+        at += sprintf(at, i ? ",%lld" : "%lld", (long long)dim[i]);
+    strcpy(at, ")");
     return text;
 }
 
