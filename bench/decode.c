@@ -179,7 +179,7 @@ static double turn(struct worker *w, int workers)
 
 static double peak(const struct cell *c)
 {
-    return is_bytes(c->s) ? bench_byte_peak(c->workers) : bench_peak(c->workers);
+    return is_bytes(c->s) ? bench_int8_peak(c->workers) : bench_peak(c->workers);
 }
 
 static void report(const struct cell *c, double opened, double seconds, double best_peak)
@@ -237,7 +237,7 @@ static bool measure(const struct cell *c)
     for (int i = 0; good && i < c->workers; i++) {
         int64_t begin = LINES * i / c->workers, end = LINES * (i + 1) / c->workers;
         w[i] = (struct worker){.c = c,
-                               .session = heed_session_new(e, 1, NULL, &err),
+                               .session = heed_session_new(e, &(heed_session_options){.threads = 1}, NULL, &err),
                                .arena = heed_arena_new(NULL, &err),
                                .source = source + begin,
                                .lines = end - begin};

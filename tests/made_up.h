@@ -28,6 +28,7 @@ struct made_up {
     bool fresh[MAX_ROWS]; /* BOS must come next */
     heed_real logit[MAX_SCORES], log_z[MAX_ROWS];
     int32_t token[MAX_V];
+    heed_tokens choice[MAX_ROWS];
     int64_t adds, steps, rows_stepped, most_rows; /* since the last start from nothing */
     int64_t bad_step; /* from 1: this step gives bad_value to bad_token */
     int32_t bad_token;
@@ -127,7 +128,9 @@ static inline heed_status made_up_step(void *self, const int32_t *token, heed_sc
         assert_true((r + 1) * count <= MAX_SCORES);
         memcpy(m->logit + r * count, all, (size_t)count * sizeof *all);
     }
-    *out = (heed_scores){m->logit, m->log_z, count, m->short_list ? m->token : NULL};
+    for (int64_t r = 0; r < m->rows; r++)
+        m->choice[r] = (heed_tokens){m->token, count};
+    *out = (heed_scores){m->logit, m->log_z, count, m->short_list ? m->choice : NULL};
     return HEED_OK;
 }
 

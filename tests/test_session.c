@@ -20,7 +20,7 @@ static heed_engine *new_engine(const heed_model *m)
 static heed_session *new_session(const heed_engine *e, int threads)
 {
     heed_error err = {0};
-    heed_session *s = heed_session_new(e, threads, NULL, &err);
+    heed_session *s = heed_session_new(e, &(heed_session_options){.threads = threads}, NULL, &err);
     if (!s)
         fail_msg("%s", err.text);
     return s;
@@ -73,8 +73,8 @@ static void check_model(const heed_model_config *config)
                 next += 1 + i % 3;
             }
             heed_scores out = step(s, &rows, &rng);
-            assert_int_equal(out.count, VOCABULARY);
-            assert_null(out.token);
+            assert_int_equal(out.columns, VOCABULARY);
+            assert_null(out.choice);
             check_rows(m, t, p, &rows, out.logit, out.log_z);
             int32_t parent[MOST_ROWS];
             for (int times = i % 3; times > 0; times--) { /* none, one, two at once */
@@ -398,7 +398,7 @@ static void memory_fails_at_every_allocation(void **state)
         f.calls = 0;
         f.fail_at = at;
         heed_engine *e = heed_engine_new(m, &a, &err);
-        heed_session *s = e ? heed_session_new(e, 1, &a, &err) : NULL;
+        heed_session *s = e ? heed_session_new(e, &(heed_session_options){.threads = 1}, &a, &err) : NULL;
         done = s && translate(s, p, &err) == HEED_OK;
         if (!done) {
             assert_int_equal(err.status, HEED_MEMORY);
@@ -425,7 +425,7 @@ static void a_warm_session_asks_for_no_memory(void **state)
     struct failing f = {0};
     heed_allocator a = failing_allocator(&f);
     heed_engine *e = heed_engine_new(m, &a, NULL);
-    heed_session *s = heed_session_new(e, 2, &a, NULL);
+    heed_session *s = heed_session_new(e, &(heed_session_options){.threads = 2}, &a, NULL);
     for (int i = 0; i < 2; i++)
         assert_int_equal(translate(s, p, NULL), HEED_OK);
     int warm = f.calls;

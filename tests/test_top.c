@@ -15,6 +15,7 @@ enum { MAX_V = 200, ROWS = 3, MOST = 32 };
 
 static heed_real logit[ROWS * MAX_V], log_z[ROWS];
 static int32_t column[MAX_V];
+static heed_tokens choice[ROWS];
 static bool banned[4 * MAX_V];
 static heed__candidate every[ROWS * MAX_V], best[MOST];
 
@@ -44,9 +45,9 @@ static void check_against_sorting(const heed_scores *scores, const heed__filter 
     int64_t all = 0, bad;
     for (int r = 0; r < ROWS; r++) {
         heed__outlook v = heed__outlook_of(scores, r);
-        for (int64_t i = 0; i < scores->count; i++) {
+        for (int64_t i = 0; i < scores->columns; i++) {
             heed_real x;
-            int32_t token = scores->token ? scores->token[i] : (int32_t)i;
+            int32_t token = scores->choice ? scores->choice[r].id[i] : (int32_t)i;
             assert_true(heed__log_p_at(&v, i, &x));
             if (!isinf(x) && !heed__forbids(f, token))
                 every[all++] = (heed__candidate){base[r] + (double)x, r, token, x, -1};
@@ -90,7 +91,9 @@ static void test_same_as_sorting(void **state)
         for (int i = 0; i < 4 * MAX_V; i++)
             banned[i] = i == HEED_BOS || (seed % 4 == 0 && heed_rng_below(&n.rng, n.at++, 3) == 0);
         const int32_t also[] = {column[v / 2], (int32_t)(v / 3)};
-        heed_scores scores = {logit, log_z, v, seed % 7 < 3 ? column : NULL};
+        for (int r = 0; r < ROWS; r++)
+            choice[r] = (heed_tokens){column, v};
+        heed_scores scores = {logit, log_z, v, seed % 7 < 3 ? choice : NULL};
         heed__filter f = {banned, also, (int64_t)(seed % 3)};
         check_against_sorting(&scores, &f, base, room);
     }

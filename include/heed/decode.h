@@ -1,8 +1,31 @@
 /* decode.h: from a trained model to translations.
+ * A complete program, C11 or C++20: cc say.c $(pkg-config --cflags --libs heed) && ./a.out m 'A dog.'
  *
- *     heed_translator *tr = heed_translator_open("m", 2, NULL, &err);
- *     heed_translate(tr, &options, lines, n, arena, translations, &err);
- */
+ *     #include <heed/decode.h>
+ *     #include <stdio.h>
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         heed_error err = {HEED_OK, ""};
+ *         heed_search_options how = {.beam = 4, .n_best = 1, .length_penalty = 0.6,
+ *                                    .extra_length = 50};
+ *         heed_translator *tr = heed_translator_open(argc > 1 ? argv[1] : "m", 0, NULL, &err);
+ *         heed_arena *arena = heed_arena_new(NULL, &err);        // what a translation lives in
+ *         for (int i = 2; i < argc && err.status == HEED_OK; i++) {
+ *             heed_translation best;
+ *             const char *line = argv[i];
+ *             heed_arena_reset(arena);
+ *             if (heed_translate(tr, &how, &line, 1, arena, &best, &err) == HEED_OK)
+ *                 printf("%s\n", best.text);
+ *         }
+ *         if (err.status != HEED_OK)
+ *             fprintf(stderr, "%s\n", err.text);
+ *         heed_arena_free(arena);
+ *         heed_translator_free(tr);
+ *         return err.status != HEED_OK;
+ *     }
+ *
+ * A translator is an engine with its vocabularies; engine, sessions and search also work on ids. */
 #ifndef HEED_DECODE_H
 #define HEED_DECODE_H
 
@@ -22,21 +45,30 @@ heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocato
 /* Of a model in memory: a Transformer is copied as it is now, any other is borrowed. */
 heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocator, heed_error *err);
 void heed_engine_free(heed_engine *e);
+/* Opens the shortlist of a model directory (heed_shortlist_train), for sessions that ask for it. */
+heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_error *err);
 const heed_model_config *heed_engine_configuration(const heed_engine *e);
 
 /* One state of decoding: rows of hypotheses that are added, stepped and reordered.  One thread at a
- * time; `threads` work inside.  What a row gives depends neither on the other rows nor on the number
+ * time.  What a row gives depends neither on the other rows nor on the number
  * of threads. */
 typedef struct heed_session heed_session;
-/* What a step says of every row: log p of token j is logit[row*count + j] - log_z[row]. */
+/* What a step says of every row: log p of what stands in column j is logit[row*columns + j] -
+ * log_z[row]. */
 typedef struct heed_scores {
-    const heed_real *logit; /* (rows,count) */
+    const heed_real *logit; /* (rows,columns) */
     const heed_real *log_z; /* (rows) log of the sum of the exponentials */
-    int64_t count;          /* V, or fewer with a shortlist */
-    const int32_t *token;   /* (count) which token column j is, ascending; NULL: j itself */
+    int64_t columns;        /* V; with a shortlist, the most that a row has */
+    /* (rows) with a shortlist: which tokens a row's first columns are, ascending; NULL: column j is
+     * token j */
+    const heed_tokens *choice;
 } heed_scores;
-heed_session *heed_session_new(const heed_engine *e, int threads, const heed_allocator *allocator,
-                               heed_error *err);
+typedef struct heed_session_options {
+    int threads;    /* that work inside */
+    bool shortlist; /* the engine's, if it has one open: logits of a sentence's likely tokens only */
+} heed_session_options;
+heed_session *heed_session_new(const heed_engine *e, const heed_session_options *options,
+                               const heed_allocator *allocator, heed_error *err);
 void heed_session_free(heed_session *s);
 /* Encodes sources (ids without EOS): one row each, behind those that are there.  Sessions of models
  * that are not packed take new ones only when they have no rows. */

@@ -55,7 +55,7 @@ static heed_status watch_rows(const heed__weights *w, const heed_tokens *source,
                               const heed_tokens *target, struct noting *x, heed_error *err)
 {
     heed_scores out;
-    heed__rows *r = heed__rows_new(w, 1, NULL, err);
+    heed__rows *r = heed__rows_new(w, NULL, 1, NULL, err);
     if (!r)
         return HEED_MEMORY;
     heed__stepper s = heed__rows_stepper(r);

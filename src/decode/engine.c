@@ -64,11 +64,25 @@ heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocato
     return e;
 }
 
+heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_error *err)
+{
+    const heed_model_config *c = heed_engine_configuration(e);
+    heed__path path;
+    if (!e->weights)
+        return heed__fail(err, HEED_ARGUMENT, "only a packed Transformer uses a shortlist");
+    heed__shortlist_close(&e->shortlist);
+    heed_status status = heed__path_in(&path, folder, HEED_SHORTLIST_FILE, err);
+    return status ? status
+                  : heed__shortlist_open(&e->shortlist, path.text, c->source_vocabulary,
+                                         c->target_vocabulary, &e->allocator, err);
+}
+
 void heed_engine_free(heed_engine *e)
 {
     if (!e)
         return;
     heed_allocator a = e->allocator;
+    heed__shortlist_close(&e->shortlist);
     heed__weights_free(e->weights);
     heed_model_free(e->own_model);
     heed__release(&a, e, 1, sizeof *e);

@@ -13,6 +13,7 @@ struct heed_engine {
     heed__weights *weights;  /* packed, or NULL: */
     const heed_model *model; /* a model with its own decoder */
     heed_model *own_model;   /* the same, where the engine loaded it */
+    heed__shortlist shortlist; /* open, or zeros */
 };
 
 struct heed_session {

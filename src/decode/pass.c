@@ -102,12 +102,20 @@ struct rows_job {
     int64_t rows;
 };
 
+/* The bytes of rows from `first` on. */
+static heed__panel_rows rows_from(const heed__panel_rows *r, int64_t first, int64_t k)
+{
+    if (!r->bytes)
+        return *r;
+    return (heed__panel_rows){r->bytes + first * 4 * heed__panel_groups(k), r->step + first,
+                              r->low + first};
+}
+
 static void quantise_range(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct rows_job *j = context;
-    const int64_t k = j->w->k, size = 4 * heed__panel_groups(k);
-    const heed__panel_rows *all = &j->p->bytes;
-    const heed__panel_rows mine = {all->bytes + begin * size, all->step + begin, all->low + begin};
+    const int64_t k = j->w->k;
+    const heed__panel_rows mine = rows_from(&j->p->bytes, begin, k);
     (void)thread;
     heed__kernels()->panel_quantise(&mine, j->x + begin * k, k, end - begin, k);
 }
@@ -120,17 +128,19 @@ void heed__pass_prepare(heed__pass *p, const heed__panel_weights *w, const heed_
         heed__parallel(p->threads, rows, 1, 4 * w->k, quantise_range, &j);
 }
 
-void heed__pass_columns(const heed__pass *p, const heed__panel_weights *w, heed_real *y,
-                        const heed_real *x, int64_t rows, int64_t begin, int64_t end)
+void heed__pass_columns(const heed__pass *p, const heed__panel_weights *w, heed_real *y, int64_t ld,
+                        const heed_real *x, int64_t first, int64_t rows, int64_t begin, int64_t end)
 {
-    heed__kernels()->panel_product(y, w->n, x, w->k, &p->bytes, rows, w, begin, end);
+    const heed__panel_rows bytes = rows_from(&p->bytes, first, w->k);
+    heed__kernels()->panel_product(y + first * ld, ld, x + first * w->k, w->k, &bytes, rows, w,
+                                   begin, end);
 }
 
 static void product_range(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct rows_job *j = context;
     (void)thread;
-    heed__pass_columns(j->p, j->w, j->y, j->x, j->rows, begin, end);
+    heed__pass_columns(j->p, j->w, j->y, j->w->n, j->x, 0, j->rows, begin, end);
 }
 
 void heed__pass_product(const heed__pass *p, const heed__panel_weights *w, heed_real *y,

@@ -48,9 +48,11 @@ heed_status heed__pass_reserve(heed__pass *p, int64_t rows, int64_t keys, heed_e
 /* x (rows,K) as bytes, where the weights are bytes; once for all products that read it. */
 void heed__pass_prepare(heed__pass *p, const heed__panel_weights *w, const heed_real *x,
                         int64_t rows);
-/* Panels [begin,end) of y (rows,N) = f(x W + b), of a prepared x without gaps. */
-void heed__pass_columns(const heed__pass *p, const heed__panel_weights *w, heed_real *y,
-                        const heed_real *x, int64_t rows, int64_t begin, int64_t end);
+/* Panels [begin,end) of y = f(x W + b) for rows [first, first+rows) of a prepared x (.,K); ld: from
+ * row to row of y. */
+void heed__pass_columns(const heed__pass *p, const heed__panel_weights *w, heed_real *y, int64_t ld,
+                        const heed_real *x, int64_t first, int64_t rows, int64_t begin,
+                        int64_t end);
 /* All of it, by all threads. */
 void heed__pass_product(const heed__pass *p, const heed__panel_weights *w, heed_real *y,
                         const heed_real *x, int64_t rows);

@@ -12,8 +12,13 @@
 /* Source tokens that are encoded at once: enough rows for fast products, few enough for memory. */
 #define ENCODED 512
 
-heed__rows *heed__rows_new(const heed__weights *w, int threads, const heed_allocator *allocator,
-                           heed_error *err)
+static size_t mark_words(const heed__rows *r)
+{
+    return ((size_t)r->w->config.target_vocabulary + 63) / 64;
+}
+
+heed__rows *heed__rows_new(const heed__weights *w, const heed__shortlist *shortlist, int threads,
+                           const heed_allocator *allocator, heed_error *err)
 {
     heed_allocator a = heed__allocator_or_default(allocator);
     heed__rows *r = heed__allocate_zeroed(&a, 1, sizeof *r);
@@ -25,7 +30,12 @@ heed__rows *heed__rows_new(const heed__weights *w, int threads, const heed_alloc
     r->allocator = a;
     heed__pass_init(&r->pass, w, threads, a);
     heed__cells_init(&r->cells, w->decoder_layers * w->heads * (w->d_k + w->d_v), a);
-    return r;
+    r->shortlist = shortlist;
+    if (!shortlist || (r->marks = heed__allocate_zeroed(&a, mark_words(r), sizeof *r->marks)))
+        return r;
+    heed__rows_free(r);
+    heed__fail(err, HEED_MEMORY, "out of memory for a session");
+    return NULL;
 }
 
 static void release_rows(heed__rows *r)
@@ -44,8 +54,11 @@ void heed__rows_free(heed__rows *r)
     heed_allocator a = r->allocator;
     heed__pass_deinit(&r->pass);
     heed__cells_deinit(&r->cells);
-    for (int64_t i = 0; i < r->sources; i++)
+    for (int64_t i = 0; i < r->sources; i++) {
         heed__release(&a, r->source[i].cell, (size_t)r->source[i].room, sizeof *r->cell);
+        heed__choice_free(&r->source[i].choice, &r->w->output, &a);
+    }
+    heed__release(&a, r->marks, mark_words(r), sizeof *r->marks);
     heed__release(&a, r->source, (size_t)r->sources, sizeof *r->source);
     release_rows(r);
     heed__rows_release_output(r);
@@ -207,7 +220,11 @@ static heed_status encode(const struct encoding *e, const heed_tokens *source, h
     if (r->w->config.transformer.pre_norm)
         heed__pass_norm(p, &r->w->encoder_norm, p->x, p->x, NULL, e->tokens);
     keep_source(e);
-    return HEED_OK;
+    for (int64_t i = 0; r->shortlist && !status && i < e->count; i++)
+        status = heed__shortlist_choose(r->shortlist, &source[i], &r->w->output, r->marks,
+                                        &r->source[r->row[e->first + i].source].choice,
+                                        &r->allocator, err);
+    return status;
 }
 
 static heed_status check_source(const heed__rows *r, const heed_tokens *source, heed_error *err)

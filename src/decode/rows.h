@@ -5,6 +5,7 @@
 
 #include "decode/cells.h"
 #include "decode/pass.h"
+#include "decode/shortlist.h"
 #include "decode/stepper.h"
 
 /* A source under way. */
@@ -12,6 +13,7 @@ typedef struct heed__row_source {
     int32_t *cell; /* (room) of its tokens, the first `length` */
     int64_t length, room;
     int64_t rows; /* hypotheses that look at it; 0: the place is free */
+    heed__choice choice; /* with a shortlist */
 } heed__row_source;
 
 typedef struct heed__row {
@@ -38,15 +40,19 @@ typedef struct heed__rows {
     int64_t spans;
     heed_real *positions; /* (known,D) sinusoids so far */
     int64_t known;
-    heed_real *logit; /* (logits,V) */
-    heed_real *log_z; /* (logits) */
-    heed_real *part;  /* (logits,chunks,2) maximum, and sum of exponentials */
-    int64_t logits;
+    const heed__shortlist *shortlist; /* or NULL */
+    uint64_t *marks;                  /* (V) bits, for choosing */
+    heed_real *logit;                 /* (logits,columns) */
+    heed_real *log_z;                 /* (logits) */
+    heed_real *part;     /* (logits,chunks of columns,2) maximum, and sum of exponentials */
+    heed_tokens *choice; /* (logits) with a shortlist */
+    int64_t logits, columns;
     bool broken; /* after an error in a step: only `clear` helps */
 } heed__rows;
 
-heed__rows *heed__rows_new(const heed__weights *w, int threads, const heed_allocator *allocator,
-                           heed_error *err);
+/* shortlist may be NULL. */
+heed__rows *heed__rows_new(const heed__weights *w, const heed__shortlist *shortlist, int threads,
+                           const heed_allocator *allocator, heed_error *err);
 void heed__rows_free(heed__rows *r);
 heed__stepper heed__rows_stepper(heed__rows *r);
 

@@ -32,7 +32,7 @@ static heed_status decoder_step(void *self, const int32_t *token, heed_scores *o
                               (long long)s->decoder_rows);
         s->zeros_room = s->decoder_rows;
     }
-    *out = (heed_scores){.log_z = s->zeros, .count = s->stepper.vocabulary};
+    *out = (heed_scores){.log_z = s->zeros, .columns = s->stepper.vocabulary};
     return heed_decoder_step(s->decoder, token, &out->logit, err);
 }
 
@@ -65,9 +65,10 @@ static void begin_decoder(heed_session *s, const heed_model *m, int threads, hee
 
 /* ---- what others see ---- */
 
-heed_session *heed_session_new(const heed_engine *e, int threads, const heed_allocator *allocator,
-                               heed_error *err)
+heed_session *heed_session_new(const heed_engine *e, const heed_session_options *options,
+                               const heed_allocator *allocator, heed_error *err)
 {
+    const heed__shortlist *list = options->shortlist && e->shortlist.file ? &e->shortlist : NULL;
     heed_allocator a = heed__allocator_or_default(allocator);
     heed_session *s = heed__allocate_zeroed(&a, 1, sizeof *s);
     if (!s) {
@@ -76,8 +77,8 @@ heed_session *heed_session_new(const heed_engine *e, int threads, const heed_all
     }
     s->allocator = a;
     if (!e->weights)
-        begin_decoder(s, e->model, threads, err);
-    else if ((s->rows = heed__rows_new(e->weights, threads, &s->allocator, err)))
+        begin_decoder(s, e->model, options->threads, err);
+    else if ((s->rows = heed__rows_new(e->weights, list, options->threads, &s->allocator, err)))
         s->stepper = heed__rows_stepper(s->rows);
     if (s->rows || s->decoder)
         return s;

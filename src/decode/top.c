@@ -25,7 +25,8 @@ bool heed__candidate_before(const heed__candidate *a, const heed__candidate *b)
 
 heed__outlook heed__outlook_of(const heed_scores *s, int64_t row)
 {
-    return (heed__outlook){s->logit + row * s->count, s->log_z[row], s->count, s->token};
+    const heed_tokens all = {NULL, s->columns}, *of = s->choice ? &s->choice[row] : &all;
+    return (heed__outlook){s->logit + row * s->columns, s->log_z[row], of->count, of->id};
 }
 
 int32_t heed__token_at(const heed__outlook *v, int64_t column)

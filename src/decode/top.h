@@ -21,7 +21,7 @@ typedef struct heed__outlook {
     const heed_real *logit; /* (count) */
     heed_real log_z;
     int64_t count;
-    const int32_t *token; /* as in heed_scores */
+    const int32_t *token; /* (count) which they are, ascending; NULL: 0, 1, ... */
 } heed__outlook;
 heed__outlook heed__outlook_of(const heed_scores *s, int64_t row);
 int32_t heed__token_at(const heed__outlook *v, int64_t column);

@@ -74,3 +74,37 @@ void heed__panel_pack_bytes(int8_t *panels, float *scale, int32_t *sum, const he
             }
     }
 }
+
+/* Lane j of each of `steps` steps of a panel, from column to column. */
+#define SELECT(type, to, from, steps)                                                              \
+    for (int64_t j = 0; j < columns; j++) {                                                        \
+        type *into = (type *)(to) + j / HEED_PANEL * (steps)*HEED_PANEL + j % HEED_PANEL;          \
+        const int64_t c = j < count ? column[j] : 0;                                               \
+        const type *out_of =                                                                       \
+            (const type *)(from) + c / HEED_PANEL * (steps)*HEED_PANEL + c % HEED_PANEL;           \
+        for (int64_t s = 0; s < (steps)*HEED_PANEL; s += HEED_PANEL)                               \
+            into[s] = j < count ? out_of[s] : 0;                                                   \
+    }
+
+void heed__panel_select(heed__panel_weights *selected, void *memory, const heed__panel_weights *w,
+                        const int32_t *column, int64_t count)
+{
+    const int64_t columns = heed__panels(count) * HEED_PANEL;
+    *selected = (heed__panel_weights){.k = w->k, .n = count, .bits = w->bits};
+    if (!w->bits) {
+        SELECT(heed_real, memory, w->real, w->k)
+        selected->real = memory;
+        return;
+    }
+    /* Four rows of a column are one lane of 32 bits. */
+    SELECT(int32_t, memory, w->bytes, heed__panel_groups(w->k))
+    float *scale = (float *)((char *)memory + heed__panel_bytes(w->k, count));
+    int32_t *sum = (int32_t *)(scale + columns);
+    for (int64_t j = 0; j < columns; j++) {
+        scale[j] = j < count ? w->scale[column[j]] : 0;
+        sum[j] = j < count ? w->sum[column[j]] : 0;
+    }
+    selected->bytes = memory;
+    selected->scale = scale;
+    selected->sum = sum;
+}

@@ -93,4 +93,10 @@ void heed__panel_pack(heed_real *panels, const heed_real *w, int64_t row, int64_
 void heed__panel_pack_bytes(int8_t *panels, float *scale, int32_t *sum, const heed_real *w,
                             int64_t row, int64_t col, int64_t k, int64_t n, int bits);
 
+/* Some columns of packed weights without bias or activation, packed again into memory of as many
+ * numbers or bytes, and for bytes a float and an int32_t for each column of their panels behind
+ * them. */
+void heed__panel_select(heed__panel_weights *selected, void *memory, const heed__panel_weights *w,
+                        const int32_t *column, int64_t count);
+
 #endif
