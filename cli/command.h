@@ -23,6 +23,7 @@ typedef struct command {
     X(score)                                                                                       \
     X(evaluate)                                                                                    \
     X(convert)                                                                                     \
+    X(shortlist)                                                                                   \
     X(inspect)                                                                                     \
     X(vocab)                                                                                       \
     X(list)                                                                                        \

@@ -188,6 +188,8 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
                                      const heed_allocator *allocator, heed_error *err);
 void heed_translator_free(heed_translator *tr);
 const heed_engine *heed_translator_engine(const heed_translator *tr);
+/* From now on with the shortlist that lies in the directory: faster where the vocabulary is large. */
+heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err);
 const heed_vocab *heed_translator_source(const heed_translator *tr);
 const heed_vocab *heed_translator_target(const heed_translator *tr);
 

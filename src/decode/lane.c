@@ -21,9 +21,10 @@ static heed_status open_lane(heed_translator *tr, int i, int threads, heed_error
     if (l->threads == threads)
         return HEED_OK;
     close_lane(l);
+    const heed_session_options how = {.threads = threads, .shortlist = tr->shortlist};
     l->search = heed__search_new(&tr->allocator, err);
     l->text = l->search ? heed_arena_new(&tr->allocator, err) : NULL;
-    l->session = l->text ? heed_session_new(tr->engine, &(heed_session_options){.threads = threads}, &tr->allocator, err) : NULL;
+    l->session = l->text ? heed_session_new(tr->engine, &how, &tr->allocator, err) : NULL;
     if (l->session) {
         l->threads = threads;
         return HEED_OK;

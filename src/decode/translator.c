@@ -128,6 +128,14 @@ const heed_engine *heed_translator_engine(const heed_translator *tr)
     return tr->engine;
 }
 
+heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err)
+{
+    heed__lanes_close(tr); /* sessions that are open do not know it */
+    heed_status status = heed_engine_open_shortlist(tr->engine, folder, err);
+    tr->shortlist = !status;
+    return status;
+}
+
 const heed_vocab *heed_translator_source(const heed_translator *tr)
 {
     return tr->source;
