@@ -289,6 +289,7 @@ check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind,
 	    HEED_ISA=baseline $(call some_tests,gcc) HEED_ISA=avx2 $(call some_tests,gcc) \
 	    HEED_ISA= $(call some_tests,gcc-openblas) $(call some_tests,clang) \
 	    $(call some_tests,gcc-reference-thread,$(NOT_SAN)) \
+	    HEED_TEST_LINES=100000 build/gcc/tests/test_any_line HEED_TEST_LINES= \
 	    $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
 	        build/clang-fuzzer-no-link+address+undefined/tests/%,$(wildcard tests/fuzz/fuzz_*.c))) \
 	    --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SAN))
