@@ -104,7 +104,7 @@ static const char *preset_of(int argc, const char *const *argv)
 
 static int64_t words_of(int64_t asked, const heed_model_config *c)
 {
-    return asked ? asked : c->transformer.d < 512 ? 8000 : 32000;
+    return asked ? asked : c->d < 512 ? 8000 : 32000;
 }
 
 static int run_train(int argc, const char *const *argv)

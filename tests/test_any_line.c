@@ -38,16 +38,16 @@ static int set_up(void **state)
         vocab = heed_vocab_open(in_folder("v.spm"), NULL, NULL, &err);
     int64_t n = vocab ? heed_vocab_size(vocab) : 1;
     heed_model_config config = {.arch = HEED_ARCH_TRANSFORMER,
-                                .transformer = {.encoder_layers = 1,
-                                                .decoder_layers = 1,
-                                                .d = 8,
-                                                .ff = 8,
+                                .encoder_layers = 1,
+                                .decoder_layers = 1,
+                                .d = 8,
+                                .tying = HEED_TIE_ALL,
+                                .transformer = {.ff = 8,
                                                 .heads = 1,
                                                 .activation = HEED_RELU,
                                                 .residual = true,
                                                 .scale_scores = true,
-                                                .positions = HEED_POSITIONS_SINUSOID,
-                                                .tying = HEED_TIE_ALL},
+                                                .positions = HEED_POSITIONS_SINUSOID},
                                 .longest = 200,
                                 .source_vocabulary = n,
                                 .target_vocabulary = n};

@@ -98,14 +98,14 @@ static void rows_are_the_forward_pass(void **state)
     (void)state;
     heed_model_config config = small_config();
     heed_transformer_config *c = &config.transformer;
-    c->dropout = c->attention_dropout = c->ff_dropout = 0.3; /* must not act */
+    config.dropout = config.attention.dropout = c->ff_dropout = 0.3; /* must not act */
     check_model(&config);
     c->pre_norm = true;
     c->norm = HEED_NORM_RMS;
     c->positions = HEED_POSITIONS_LEARNED;
     c->attention_bias = true;
     c->activation = HEED_GELU;
-    c->tying = HEED_TIE_NONE;
+    config.tying = HEED_TIE_NONE;
     config.source_vocabulary = VOCABULARY + 2;
     check_model(&config);
     c->norm = HEED_NORM_BATCH;
@@ -113,7 +113,7 @@ static void rows_are_the_forward_pass(void **state)
     c->d_k = 3;
     c->d_v = 5;
     c->positions = HEED_POSITIONS_NONE;
-    c->tying = HEED_TIE_TARGET;
+    config.tying = HEED_TIE_TARGET;
     c->scale_scores = false;
     check_model(&config);
     c->residual = false;
@@ -195,7 +195,7 @@ static void a_row_does_not_depend_on_others(void **state)
 {
     (void)state;
     heed_model_config config = small_config();
-    config.transformer.d = 64;
+    config.d = 64;
     config.transformer.ff = 264;
     heed_model *m = new_model(&config);
     for (int bits = 6; bits <= 8; bits++) {
@@ -244,7 +244,7 @@ static void bytes_are_near_the_numbers(void **state)
 {
     (void)state;
     heed_model_config config = small_config();
-    config.transformer.d = 64;
+    config.d = 64;
     config.transformer.ff = 128;
     heed_model *m = new_model(&config);
     struct pairs *p = draw_pairs(8, 31);
@@ -298,7 +298,7 @@ static void a_converted_model_is_the_model(void **state)
     static const double allowed[] = {0, 0.002, 0, 0};
 #endif
     heed_model_config config = small_config();
-    config.transformer.tying = HEED_TIE_NONE;
+    config.tying = HEED_TIE_NONE;
     config.transformer.positions = HEED_POSITIONS_LEARNED;
     config.source_vocabulary = VOCABULARY + 30;
     heed_model *m = new_model(&config);
@@ -398,7 +398,8 @@ static void memory_fails_at_every_allocation(void **state)
         f.calls = 0;
         f.fail_at = at;
         heed_engine *e = heed_engine_new(m, &a, &err);
-        heed_session *s = e ? heed_session_new(e, &(heed_session_options){.threads = 1}, &a, &err) : NULL;
+        heed_session *s =
+            e ? heed_session_new(e, &(heed_session_options){.threads = 1}, &a, &err) : NULL;
         done = s && translate(s, p, &err) == HEED_OK;
         if (!done) {
             assert_int_equal(err.status, HEED_MEMORY);

@@ -78,8 +78,7 @@ static heed_status watch_model(const heed_model *m, const heed_tokens *source,
     heed_batch batch;
     const heed_attention_map *seen;
     heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = 1}, err);
-    heed_status status =
-        t ? heed_batch_pack(arena, source, target, 1, &batch, err) : HEED_MEMORY;
+    heed_status status = t ? heed_batch_pack(arena, source, target, 1, &batch, err) : HEED_MEMORY;
     *count = status ? 0 : heed_model_attention(m, t, &batch, &seen);
     heed_attention_map *map = heed_arena_allocate(arena, (size_t)*count * sizeof *map);
     for (int64_t i = 0; map && i < *count; i++) {

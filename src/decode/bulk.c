@@ -21,7 +21,8 @@ static int64_t least(int64_t a, int64_t b)
 /* What the model takes, and what it has seen in training where that is known. */
 static heed__limits limits_of(const heed_translator *tr)
 {
-    int64_t longest = least(heed_engine_configuration(tr->engine)->longest - 1, WHOLE); /* and EOS */
+    int64_t longest =
+        least(heed_engine_configuration(tr->engine)->longest - 1, WHOLE); /* and EOS */
     if (tr->trained_longest)
         longest = least(longest, tr->trained_longest);
     return (heed__limits){tr->trained_length ? least(longest, tr->trained_length) : longest,

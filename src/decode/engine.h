@@ -10,9 +10,9 @@
 
 struct heed_engine {
     heed_allocator allocator;
-    heed__weights *weights;  /* packed, or NULL: */
-    const heed_model *model; /* a model with its own decoder */
-    heed_model *own_model;   /* the same, where the engine loaded it */
+    heed__weights *weights;    /* packed, or NULL: */
+    const heed_model *model;   /* a model with its own decoder */
+    heed_model *own_model;     /* the same, where the engine loaded it */
     heed__shortlist shortlist; /* open, or zeros */
 };
 

@@ -12,7 +12,7 @@
 typedef struct heed__row_source {
     int32_t *cell; /* (room) of its tokens, the first `length` */
     int64_t length, room;
-    int64_t rows; /* hypotheses that look at it; 0: the place is free */
+    int64_t rows;        /* hypotheses that look at it; 0: the place is free */
     heed__choice choice; /* with a shortlist */
 } heed__row_source;
 

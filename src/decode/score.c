@@ -89,7 +89,8 @@ static heed_status body(void *context, int worker, heed_error *err)
     heed__lane *lane = &p->tr->lane[p->workers ? worker + 1 : 0];
     heed__feed feed = {p, next_pairs, keep_score};
     heed_search_options o = {.beam = 1, .n_best = 1};
-    return heed__search_run(lane->search, &lane->session->stepper, &o, &heed__usual_budget, &feed, err);
+    return heed__search_run(lane->search, &lane->session->stepper, &o, &heed__usual_budget, &feed,
+                            err);
 }
 
 heed_status heed_score(heed_translator *tr, const char *const *source, const char *const *target,

@@ -1,6 +1,6 @@
 /* search_array.c: the search over sentences that are all there, and over a decoder. */
-#include "decode/search.h"
 #include "decode/engine.h"
+#include "decode/search.h"
 
 #include <string.h>
 

@@ -153,7 +153,8 @@ static heed_status search(struct job *j, int lane, heed_error *err)
     struct end end = {j, &j->bulk.tr->lane[lane]};
     heed__feed feed = {&end, j->workers ? next_of_many : next_alone,
                        j->workers ? done_by_many : done_alone};
-    return heed__search_run(end.lane->search, &end.lane->session->stepper, &j->bulk.o, &j->budget, &feed, err);
+    return heed__search_run(end.lane->search, &end.lane->session->stepper, &j->bulk.o, &j->budget,
+                            &feed, err);
 }
 
 /* ---- in: the caller's thread ---- */

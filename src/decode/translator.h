@@ -21,8 +21,8 @@ struct heed_translator {
     heed_allocator allocator;
     heed_engine *engine;
     const heed_vocab *source, *target;
-    heed_vocab *own_source, *own_target; /* only where the translator opened them itself */
-    bool shortlist;                      /* sessions use the engine's */
+    heed_vocab *own_source, *own_target;     /* only where the translator opened them itself */
+    bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     int threads;
     heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */

@@ -312,7 +312,7 @@ static void fill(struct supply *s, const heed_model *model)
     w->heads = o->heads;
     w->d_k = o->d_k;
     w->d_v = o->d_v;
-    w->score_scale = o->unscaled ? 1 : (heed_real)(1 / sqrt((double)o->d_k));
+    w->score_scale = o->score == HEED_SCORE_DOT ? 1 : (heed_real)(1 / sqrt((double)o->d_k));
     w->widest = larger(w->config.transformer.ff, w->heads * (2 * w->d_k + w->d_v));
     w->encoder_layers = m->encoder_layers;
     w->decoder_layers = m->decoder_layers;
@@ -363,7 +363,10 @@ static heed__weights *complete(heed__weights *w, const heed_model *m, const char
 
 bool heed__weights_fit(const heed_model_config *config)
 {
-    return config->arch == HEED_ARCH_TRANSFORMER;
+    const heed_attention_config *a = &config->attention;
+    return config->arch == HEED_ARCH_TRANSFORMER &&
+           (a->score == HEED_SCORE_SCALED_DOT || a->score == HEED_SCORE_DOT) &&
+           a->pattern == HEED_PATTERN_GLOBAL && a->normaliser == HEED_NORMALISE_SOFT;
 }
 
 heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_allocator *allocator,
