@@ -27,19 +27,14 @@ static const heed_search_options beam_3 = {
 
 static int opened;
 
-static heed_status open_made_up(void *self, int threads, heed__stepper *out, heed_error *err)
+static heed_status begin_made_up(const heed_engine *e, const heed_session_options *o,
+                                 heed_session *s, heed_error *err)
 {
-    (void)self, (void)threads, (void)err;
+    (void)e, (void)o, (void)err;
     assert_true(opened <= WORKERS);
     copies[opened] = prototype;
-    *out = made_up_stepper(&copies[opened++]);
+    s->stepper = made_up_stepper(&copies[opened++]);
     return HEED_OK;
-}
-
-static void close_made_up(void *self, heed__stepper *out)
-{
-    (void)self;
-    out->self = NULL;
 }
 
 static heed_translator *new_translator(int threads)
@@ -51,7 +46,7 @@ static heed_translator *new_translator(int threads)
     if (!tr)
         fail_msg("%s", err.text);
     opened = 0;
-    tr->steppers = (heed__steppers){NULL, open_made_up, close_made_up};
+    tr->engine->begin = begin_made_up;
     return tr;
 }
 

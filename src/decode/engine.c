@@ -20,8 +20,10 @@ static heed_engine *begin(const heed_allocator *allocator, heed_error *err)
 
 static heed_engine *complete(heed_engine *e)
 {
-    if (e && (e->weights || e->model))
+    if (e && (e->weights || e->model)) {
+        e->begin = e->weights ? heed__session_rows : heed__session_decoder;
         return e;
+    }
     heed_engine_free(e);
     return NULL;
 }

@@ -10,6 +10,9 @@
 
 struct heed_engine {
     heed_allocator allocator;
+    /* Sets s->stepper, and s->end if there is something to take apart. */
+    heed_status (*begin)(const heed_engine *e, const heed_session_options *o, heed_session *s,
+                         heed_error *err);
     heed__weights *weights;    /* packed, or NULL: */
     const heed_model *model;   /* a model with its own decoder */
     heed_model *own_model;     /* the same, where the engine loaded it */
@@ -19,15 +22,17 @@ struct heed_engine {
 struct heed_session {
     heed_allocator allocator;
     heed__stepper stepper;
-    heed__rows *rows;      /* of a packed model, or NULL: */
-    heed_decoder *decoder; /* of any other */
-    heed_arena *arena;     /* the batch that the decoder works on */
-    heed_real *zeros;      /* (zeros_room): its log-probabilities are normalised */
-    int64_t decoder_rows, zeros_room;
+    void (*end)(heed_session *s);
 };
 
 /* The engine of config and weights that lie in a folder. */
 heed_engine *heed__engine_open(const heed_model_config *config, const char *weights,
                                const heed_allocator *allocator, heed_error *err);
+
+/* The two kinds of `begin`: session.c, session_decoder.c. */
+heed_status heed__session_rows(const heed_engine *e, const heed_session_options *o, heed_session *s,
+                               heed_error *err);
+heed_status heed__session_decoder(const heed_engine *e, const heed_session_options *o,
+                                  heed_session *s, heed_error *err);
 
 #endif
