@@ -90,12 +90,14 @@ typedef struct heed_hypothesis {
     double log_p;                 /* of all tokens */
     double score;                 /* log_p with the length penalty */
     const heed_real *token_log_p; /* (count) */
-    bool loop; /* it repeated itself without end: cut behind the first time, it has no EOS */
+    bool loop; /* hypotheses of its sentence repeated themselves without end and were ended */
 } heed_hypothesis;
 /* The n_best best of each of the `count` sources (ids without EOS), best first, in
- * out[sentence*n_best + i]; where fewer were found, count is 0.  Hypotheses that reach their limit,
- * or a loop, without EOS are handed out only where none got there, or if they were drawn.  What is
- * drawn depends on the seed and a sentence's place among the sources.  Lives in the arena. */
+ * out[sentence*n_best + i]; where fewer were found, count is 0.  In the last place that its limit
+ * leaves a hypothesis has EOS, however improbable.  One that says the same again and again is cut
+ * behind the first time, has no EOS, and is handed out only where no other was found, or if it was
+ * drawn.  What is drawn depends on the seed and a sentence's place among the sources.  Lives in the
+ * arena. */
 heed_status heed_search(heed_decoder *d, const heed_search_options *o, const heed_tokens *source,
                         int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
 
@@ -121,7 +123,7 @@ typedef struct heed_translation {
     const int32_t *id;            /* (tokens), as in heed_hypothesis */
     const heed_real *token_log_p; /* (tokens) */
     bool repaired; /* the line was not UTF-8 throughout; U+FFFD took the place of each wrong byte */
-    bool loop;     /* as in heed_hypothesis, of a part at least */
+    bool loop;     /* as in heed_hypothesis */
 } heed_translation;
 /* n_best translations of each line, best first, in out[line*n_best + i]; text is NULL where there
  * are fewer.  An empty line gives an empty line; one that is too long is split at sentence ends or
