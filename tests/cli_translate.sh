@@ -240,6 +240,15 @@ exec 3>&- 4<&-
 wait $!; rc=$?
 exits 0
 
+# Catches progress that is not shown on a terminal, or is shown elsewhere.
+what='heed translate, progress on a terminal'
+if command -v script >/dev/null; then
+    for i in 1 2 3 4 5 6 7 8; do cat first; done >many
+    script -qec "'$heed' translate --model m many >out" err >/dev/null 2>&1 </dev/null
+    [ "$(wc -l <out)" = 12000 ]; verdict $? 'expected 12000 lines'
+    mentions ' lines, '; mentions ' tokens/s, '; mentions ' s left'
+fi
+
 # Catches files that are not there and that stop the work halfway, and directories that are none.
 echo a >in
 run translate --model m in missing

@@ -143,7 +143,7 @@ heed_status heed__bulk_read(heed__bulk *b, bool wait, int64_t *lines, heed_error
         w->entries++;
     }
     *lines = w->entries;
-    return status ? status : sort_parts(w, b->limits.longest, err);
+    return status || !*lines ? status : sort_parts(w, b->limits.longest, err);
 }
 
 /* ---- through ---- */
