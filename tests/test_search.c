@@ -118,6 +118,7 @@ static void test_beam_of_one_is_greedy(void **state)
             token = 0;
             for (int32_t v = 2; v < model.vocabulary; v++)
                 token = logit[v] > logit[token] ? v : token;
+            token = length + 1 == limit ? HEED_EOS : token;
             assert_true(length < found.count);
             assert_int_equal(found.id[length], token);
             assert_true(found.token_log_p[length] == logit[token] - log_z);
@@ -254,7 +255,7 @@ static void test_lengths(void **state)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(found[i].count, source.count + 1 + o.extra_length);
         for (int64_t k = 0; k < found[i].count; k++)
-            assert_int_not_equal(found[i].id[k], HEED_EOS);
+            assert_true((found[i].id[k] == HEED_EOS) == (k + 1 == found[i].count));
         assert_true(found[i].score == penalised(&o, found[i].log_p, found[i].count));
     }
     o.extra_length = INT64_MAX;

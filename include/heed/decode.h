@@ -167,12 +167,14 @@ typedef struct heed_hypothesis {
     double log_p;                 /* of all tokens */
     double score;                 /* log_p with the length penalty */
     const heed_real *token_log_p; /* (count) */
-    bool loop; /* it repeated itself without end: cut behind the first time, it has no EOS */
+    bool loop; /* hypotheses of its sentence repeated themselves without end and were ended */
 } heed_hypothesis;
 /* The n_best best of each of the `count` sources (ids without EOS), best first, in
- * out[sentence*n_best + i]; where fewer were found, count is 0.  Hypotheses that reach their limit,
- * or a loop, without EOS are handed out only where none got there, or if they were drawn.  What is
- * drawn depends on the seed and a sentence's place among the sources.  Lives in the arena. */
+ * out[sentence*n_best + i]; where fewer were found, count is 0.  In the last place that its limit
+ * leaves a hypothesis has EOS, however improbable.  One that says the same again and again is cut
+ * behind the first time, has no EOS, and is handed out only where no other was found, or if it was
+ * drawn.  What is drawn depends on the seed and a sentence's place among the sources.  Lives in the
+ * arena. */
 heed_status heed_search(heed_session *s, const heed_search_options *o, const heed_tokens *source,
                         int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
 
@@ -188,6 +190,10 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
                                      const heed_allocator *allocator, heed_error *err);
 void heed_translator_free(heed_translator *tr);
 const heed_engine *heed_translator_engine(const heed_translator *tr);
+/* From now on with word alignments: where the words of a translation looked in the source, in a head
+ * of a decoder layer, or in all its heads together; both from 1.  Layer 0: the last but one, which
+ * aligns best as a rule; head 0: all. */
+heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err);
 /* From now on with the shortlist that lies in the directory: faster where the vocabulary is large. */
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err);
 const heed_vocab *heed_translator_source(const heed_translator *tr);
@@ -200,7 +206,10 @@ typedef struct heed_translation {
     const int32_t *id;            /* (tokens), as in heed_hypothesis */
     const heed_real *token_log_p; /* (tokens) */
     bool repaired; /* the line was not UTF-8 throughout; U+FFFD took the place of each wrong byte */
-    bool loop;     /* as in heed_hypothesis, of a part at least */
+    bool loop;     /* as in heed_hypothesis */
+    /* Of the best one, with heed_translator_align: which word of the line each of its words comes
+     * from, in Pharaoh's form, "0-0 1-2"; else NULL. */
+    const char *alignment;
 } heed_translation;
 /* n_best translations of each line, best first, in out[line*n_best + i]; text is NULL where there
  * are fewer.  An empty line gives an empty line; one that is too long is split at sentence ends or

@@ -110,3 +110,31 @@ heed_status heed_engine_attention(const heed_engine *e, const heed_tokens *sourc
         return heed__fail(err, HEED_MEMORY, "out of memory for attention");
     return watch_rows(e->weights, source, target, &x, err);
 }
+
+heed_status heed__cross_weights(const heed_engine *e, const heed_tokens *source,
+                                const heed_tokens *target, int layer, int head, heed_arena *arena,
+                                const heed_real **weight, int64_t *ld, heed_error *err)
+{
+    const heed_attention_map *maps;
+    int64_t count, heads = 0, size = (source->count + 1) * (target->count + 1);
+    heed_status status = heed_engine_attention(e, source, target, arena, &maps, &count, err);
+    heed_real *sum = status ? NULL : heed_arena_allocate(arena, (size_t)size * sizeof *sum);
+    if (!sum)
+        return status ? status : heed__fail(err, HEED_MEMORY, "out of memory for attention");
+    memset(sum, 0, (size_t)size * sizeof *sum);
+    for (int64_t i = 0; i < count; i++) {
+        const heed_attention_map *m = &maps[i];
+        if (m->kind != HEED_CROSS || m->layer != layer || (head >= 0 && m->head != head))
+            continue;
+        for (int64_t k = 0; k < size; k++)
+            sum[k] += m->weight[k];
+        heads++;
+    }
+    if (!heads)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "there is no cross-attention of layer %d, head %d to align by", layer + 1,
+                          head + 1);
+    *weight = sum;
+    *ld = source->count + 1;
+    return HEED_OK;
+}

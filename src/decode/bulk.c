@@ -144,7 +144,7 @@ heed_status heed__bulk_read(heed__bulk *b, bool wait, int64_t *lines, heed_error
         w->entries++;
     }
     *lines = w->entries;
-    return status ? status : sort_parts(w, b->limits.longest, err);
+    return status || !*lines ? status : sort_parts(w, b->limits.longest, err);
 }
 
 /* ---- through ---- */
@@ -185,12 +185,45 @@ heed_status heed__translation_keep(heed_translation *t, heed_arena *arena, heed_
     t->text = text;
     t->id = h.id;
     t->token_log_p = h.token_log_p;
-    return HEED_OK;
+    if (!t->alignment)
+        return HEED_OK;
+    bytes = strlen(t->alignment) + 1;
+    char *alignment = heed__take(arena, (int64_t)bytes, 1, err);
+    t->alignment = alignment ? memcpy(alignment, t->alignment, bytes) : NULL;
+    return alignment ? HEED_OK : HEED_MEMORY;
 }
 
 /* ---- out ---- */
 
-heed_status heed__bulk_bring(heed__part *part, const heed_translation *t, heed_error *err)
+static heed_status keep_alignment(heed__alignment *kept, const heed__alignment *a,
+                                  heed_arena *arena, heed_error *err)
+{
+    heed__word_pair *pair = heed__take(arena, a->pairs, sizeof *pair, err);
+    *kept = *a;
+    kept->pair = pair;
+    if (pair && a->pairs)
+        memcpy(pair, a->pair, (size_t)a->pairs * sizeof *pair);
+    return pair ? HEED_OK : HEED_MEMORY;
+}
+
+/* All parts of a line are there. */
+static heed_status put_together(const heed__bulk *b, heed__entry *e, heed_error *err)
+{
+    heed_arena *arena = e->window->arena;
+    const heed__line *l = &e->line;
+    if (l->parts > 1 && heed__join_parts(l->part[0].out, l->parts, arena, e->out, err))
+        return HEED_MEMORY;
+    if (!b->tr->aligns)
+        return HEED_OK;
+    heed__alignment *all = heed__take(arena, l->parts, sizeof *all, err);
+    for (int64_t k = 0; all && k < l->parts; k++)
+        all[k] = l->part[k].alignment;
+    e->out->alignment = all ? heed__pharaoh(all, l->parts, arena, err) : NULL;
+    return e->out->alignment ? HEED_OK : HEED_MEMORY;
+}
+
+heed_status heed__bulk_bring(const heed__bulk *b, heed__part *part, const heed_translation *t,
+                             const heed__alignment *alignment, heed_error *err)
 {
     heed__entry *e = part->entry;
     heed_arena *arena = e->window->arena;
@@ -200,11 +233,11 @@ heed_status heed__bulk_bring(heed__part *part, const heed_translation *t, heed_e
         if (t[k].text && heed__translation_keep(&part->out[k], arena, err))
             return HEED_MEMORY;
     }
-    if (e->open == 1 && e->line.parts > 1 &&
-        heed__join_parts(e->line.part[0].out, e->line.parts, arena, e->out, err))
+    if (b->tr->aligns && keep_alignment(&part->alignment, alignment, arena, err))
         return HEED_MEMORY;
+    heed_status status = e->open == 1 ? put_together(b, e, err) : HEED_OK;
     e->open--;
-    return HEED_OK;
+    return status;
 }
 
 heed__entry *heed__bulk_ready(heed__bulk *b)

@@ -44,8 +44,9 @@ heed_status heed__bulk_init(heed__bulk *b, heed_translator *tr, const heed_searc
 heed_status heed__bulk_read(heed__bulk *b, bool wait, int64_t *lines, heed_error *err);
 /* What heed__feed.next gives; a batch is of one window, so that it depends on the lines alone. */
 int64_t heed__bulk_take(heed__bulk *b, bool wait, heed__room room, heed__request *out);
-/* The translations of a part, which are copied. */
-heed_status heed__bulk_bring(heed__part *part, const heed_translation *t, heed_error *err);
+/* The translations of a part and the alignment of the best, which are copied. */
+heed_status heed__bulk_bring(const heed__bulk *b, heed__part *part, const heed_translation *t,
+                             const heed__alignment *alignment, heed_error *err);
 /* The line that leaves next, if it is translated; NULL otherwise.  When it has left, say so. */
 heed__entry *heed__bulk_ready(heed__bulk *b);
 void heed__bulk_left(heed__bulk *b);

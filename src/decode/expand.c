@@ -2,7 +2,8 @@
  * paper.
  * Finished hypotheses stand apart from those alive and take none of their places.  At each step the
  * best `beam` continuations other than EOS live on; an EOS counts if it is among the best `beam` of
- * all.  A beam of 1 ends with its first EOS: greedy search.
+ * all.  In the last place that the limit leaves, EOS is all that may stand.  A beam of 1 ends with
+ * its first EOS: greedy search.
  *
  * Early stop.  log P only falls, and no penalty is larger than that of the limit, so nothing that
  * descends from a hypothesis can score above its log P / penalty(limit).  One that cannot pass the
@@ -51,7 +52,7 @@ static heed_status look(heed__search *s, const heed__sentence *one, const heed_s
         if (!heed__top_scan(&s->chosen, &v, &s->filter, s->row[r].log_p, (int32_t)r, &bad) ||
             (column >= 0 && !heed__log_p_at(&v, bad = column, &x)))
             return heed__not_log_p(&v, bad, one->length, s->err);
-        if (one->length < one->least || isinf(x))
+        if (isinf(x) || (one->length < one->least && !heed__is_last(one)))
             continue;
         heed__candidate c = {s->row[r].log_p + (double)x, (int32_t)r, HEED_EOS, x, -1};
         int64_t place = (*ends)++;
@@ -63,7 +64,7 @@ static heed_status look(heed__search *s, const heed__sentence *one, const heed_s
     return HEED_OK;
 }
 
-/* Keeps those of the EOS that are among the best `beam` of all continuations. */
+/* Keeps those of the EOS that are among the best `beam` of all continuations; in the end, all. */
 static void keep_ends(heed__search *s, heed__sentence *one, int64_t ends)
 {
     int64_t better = 0;
@@ -71,7 +72,7 @@ static void keep_ends(heed__search *s, heed__sentence *one, int64_t ends)
         while (better < s->chosen.count &&
                heed__candidate_before(&s->chosen.item[better], &s->end[i]))
             better++;
-        if (better + i >= s->o->beam)
+        if (better + i >= s->o->beam && !heed__is_last(one))
             break;
         heed__finish(s, one, &s->end[i], true);
     }
@@ -84,8 +85,8 @@ static int64_t survivors(heed__search *s, heed__sentence *one)
     int64_t n = s->chosen.count;
     if (s->o->beam == 1 && one->ended)
         return 0;
-    if (one->length + 1 == one->limit) {
-        for (int64_t i = 0; i < n; i++)
+    if (heed__is_last(one)) {
+        for (int64_t i = 0; i < n; i++) /* for a model that gives EOS no chance at all */
             heed__finish(s, one, &c[i], false);
         return 0;
     }

@@ -48,7 +48,8 @@ void heed__finish(heed__search *s, heed__sentence *one, const heed__candidate *c
 void heed__finish_loop(heed__search *s, heed__sentence *one, const heed__candidate *c,
                        int64_t repeated)
 {
-    heed__finished f = {.length = one->length + 1 - repeated, .token = -1, .loop = true};
+    heed__finished f = {.length = one->length + 1 - repeated, .token = -1};
+    one->looped = true;
     f.log_p = heed__history_back(s, one, one->length - 1, c->row - (int32_t)one->first,
                                  repeated - 1, &f.place)
                   ->log_p;
@@ -69,7 +70,7 @@ static heed_status write_out(heed__search *s, const heed__sentence *one, const h
         id[f->length] = f->token;
         log_p[f->length] = f->token_log_p;
     }
-    *out = (heed_hypothesis){id, count, f->log_p, f->score, log_p, f->loop};
+    *out = (heed_hypothesis){id, count, f->log_p, f->score, log_p, one->looped};
     return HEED_OK;
 }
 

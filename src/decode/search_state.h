@@ -49,7 +49,6 @@ typedef struct heed__finished {
     int32_t place;         /* where the last of them stands, */
     int32_t token;         /* and one more behind them; -1: none */
     heed_real token_log_p; /* of that one */
-    bool loop;             /* cut by the loop guard */
     double log_p, score;
 } heed__finished;
 
@@ -60,11 +59,18 @@ typedef struct heed__sentence {
     int64_t given;        /* so many are forced, EOS included if the request is whole */
     int64_t least, limit; /* tokens before EOS, tokens with EOS: at least, at most */
     int64_t loop;         /* tokens of a repetition that end a hypothesis; 0: none do */
+    bool looped;          /* a hypothesis was */
     double limit_penalty; /* of the longest hypothesis */
     heed__block *history; /* the newest block */
     heed__finished *best; /* (n_best), best first */
     int64_t found, ended; /* how many of them; of these, how many count as whole sentences */
 } heed__sentence;
+
+/* Whether the next token is the last that the limit leaves room for. */
+static inline bool heed__is_last(const heed__sentence *one)
+{
+    return one->length + 1 == one->limit;
+}
 
 struct heed__search {
     heed_allocator allocator;

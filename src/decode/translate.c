@@ -64,18 +64,41 @@ static heed_status write_ready(struct job *j, heed_error *err)
 static heed_status set_translation(const struct end *end, const heed_hypothesis *h,
                                    heed_translation *out, heed_error *err)
 {
-    *out =
-        (heed_translation){"", h->score, h->log_p, h->count, h->id, h->token_log_p, false, h->loop};
+    *out = (heed_translation){.text = "",
+                              .score = h->score,
+                              .log_p = h->log_p,
+                              .tokens = h->count,
+                              .id = h->id,
+                              .token_log_p = h->token_log_p,
+                              .loop = h->loop};
     if (h->count == 0)
         return HEED_OK;
     return heed_vocab_decode(end->job->bulk.tr->target, h->id, h->count, end->lane->text,
                              &out->text, err);
 }
 
+/* Where the best hypothesis looked. */
+static heed_status align(const struct end *end, const heed__request *r, const heed_hypothesis *h,
+                         heed__alignment *out, heed_error *err)
+{
+    const heed_translator *tr = end->job->bulk.tr;
+    const bool ended = h->count && h->id[h->count - 1] == HEED_EOS;
+    const heed__side source = {tr->source, r->source},
+                     target = {tr->target, {h->id, h->count - ended}};
+    const heed_real *weight;
+    int64_t ld;
+    heed_status status =
+        heed__cross_weights(tr->engine, &source.tokens, &target.tokens, tr->align_layer - 1,
+                            tr->align_head - 1, end->lane->text, &weight, &ld, err);
+    return status ? status
+                  : heed__align(&source, &target, weight, ld, end->lane->text, out, err);
+}
+
 static heed_status bring(struct end *end, const heed__request *r, const heed_hypothesis *h,
                          heed_error *err)
 {
     heed__part *part = r->owner;
+    heed__alignment alignment = {0};
     heed_arena_reset(end->lane->text);
     heed_translation *t = heed__take(end->lane->text, part->outs, sizeof *t, err);
     heed_status status = t ? HEED_OK : HEED_MEMORY;
@@ -84,10 +107,12 @@ static heed_status bring(struct end *end, const heed__request *r, const heed_hyp
         if (k == 0 || h[k].count)
             status = set_translation(end, &h[k], &t[k], err);
     }
+    if (!status && end->job->bulk.tr->aligns)
+        status = align(end, r, h, &alignment, err);
     if (status)
         return status;
     pthread_mutex_lock(&end->job->crew.lock);
-    status = heed__bulk_bring(part, t, err);
+    status = heed__bulk_bring(&end->job->bulk, part, t, &alignment, err);
     pthread_cond_signal(&end->job->crew.done);
     pthread_mutex_unlock(&end->job->crew.lock);
     return status;

@@ -128,6 +128,19 @@ const heed_engine *heed_translator_engine(const heed_translator *tr)
     return tr->engine;
 }
 
+heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err)
+{
+    const heed_model_config *c = heed_engine_configuration(tr->engine);
+    const int last = (int)c->decoder_layers;
+    if (layer < 0 || layer > last)
+        return heed__fail(err, HEED_ARGUMENT, "there is no layer %d: the decoder has %d", layer,
+                          last);
+    tr->aligns = true;
+    tr->align_layer = layer ? layer : last > 1 ? last - 1 : 1;
+    tr->align_head = head;
+    return HEED_OK;
+}
+
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err)
 {
     heed__lanes_close(tr); /* sessions that are open do not know it */

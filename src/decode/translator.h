@@ -3,6 +3,7 @@
 #define HEED_DECODE_TRANSLATOR_H
 
 #include "base/parallel.h"
+#include "decode/align.h"
 #include "decode/engine.h"
 #include "decode/search.h"
 
@@ -22,6 +23,8 @@ struct heed_translator {
     heed_engine *engine;
     const heed_vocab *source, *target;
     heed_vocab *own_source, *own_target;     /* only where the translator opened them itself */
+    bool aligns;
+    int align_layer, align_head;         /* from 1; head 0: all */
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     int threads;
@@ -53,6 +56,7 @@ typedef struct heed__part {
     struct heed__entry *entry; /* the line it is of */
     heed_translation *out;     /* (outs) where its translations go */
     int64_t outs;
+    heed__alignment alignment; /* of the best */
 } heed__part;
 typedef struct heed__line {
     heed__part *part;
