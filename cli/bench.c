@@ -30,8 +30,9 @@ static const char *const examples[] = {"heed bench kernels",
                                        "heed bench train --preset tiny --threads 2", NULL};
 const heed_option_set bench_options = {
     .command = "heed bench",
-    .summary = "Measure the kernels, whole training steps ('heed bench train --help') or decoding ('heed "
-               "bench decode --help') against what this machine gives",
+    .summary =
+        "Measure the kernels, whole training steps ('heed bench train --help') or decoding ('heed "
+        "bench decode --help') against what this machine gives",
     .arguments = "kernels|train|decode",
     .least = 1,
     .most = 1,

@@ -141,9 +141,9 @@ static json_t *facts(const struct inspect_settings *s, const heed_translator *tr
 {
     char summary[HEED_MODEL_SUMMARY];
     const heed_vocab *source = heed_translator_source(tr), *target = heed_translator_target(tr);
-    json_t *all = json_pack("{s:o, s:s, s:o}", "model", json_string_nocheck(s->model), "summary",
-                            heed_model_summary(outline, summary), "config",
-                            configuration(s->model));
+    json_t *all =
+        json_pack("{s:o, s:s, s:o}", "model", json_string_nocheck(s->model), "summary",
+                  heed_model_summary(outline, summary), "config", configuration(s->model));
     json_object_set_new(all, "vocabulary",
                         json_pack("{s:s, s:b, s:i, s:i}", "tokens", kinds[tokens], "shared",
                                   source == target, "source", (int)heed_vocab_size(source),

@@ -40,7 +40,8 @@ static heed_status translate(struct view *v, const struct inspect_settings *s,
     heed_search_options o = {
         .beam = s->beam, .length_penalty = 0.6, .n_best = 1, .extra_length = 50};
     heed_hypothesis best = {0};
-    heed_session *session = heed_session_new(heed_translator_engine(tr), &(heed_session_options){.threads = 1}, NULL, err);
+    heed_session *session = heed_session_new(heed_translator_engine(tr),
+                                             &(heed_session_options){.threads = 1}, NULL, err);
     if (session && heed_search(session, &o, &v->source_ids, 1, v->arena, &best, err) == HEED_OK) {
         bool ended = best.count > 0 && best.id[best.count - 1] == HEED_EOS;
         v->target_ids = (heed_tokens){best.id, best.count - ended};

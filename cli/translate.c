@@ -25,9 +25,10 @@ static const heed_option fields[] = {
         "print JSON objects: line (from 1), text, score, tokens, log_p of each; loop if "
         "it was cut; n_best.  A line in that begins with { is an object too: text, "
         "prefix; its other fields come out again"),
-    HEED_OPTION_BOOL(struct translate_settings, alignments, "alignments", NULL,
-                     "put ` ||| 0-0 1-2` behind each translation: the word of the line that each of "
-                     "its words comes from"),
+    HEED_OPTION_BOOL(
+        struct translate_settings, alignments, "alignments", NULL,
+        "put ` ||| 0-0 1-2` behind each translation: the word of the line that each of "
+        "its words comes from"),
     HEED_OPTION_TEXT(struct translate_settings, alignment_head, "alignment-head", NULL,
                      "LAYER[.HEAD]",
                      "attention that --alignments reads, from 1; without a head the mean of the "

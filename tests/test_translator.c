@@ -432,7 +432,13 @@ static void test_joins(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         heed_translation part[3], out = {.repaired = true};
         for (int i = 0; i < 3; i++)
-            part[i] = (heed_translation){cases[c].text[i], -1, -3, 2, id, log_p, false, i == 1};
+            part[i] = (heed_translation){.text = cases[c].text[i],
+                                         .score = -1,
+                                         .log_p = -3,
+                                         .tokens = 2,
+                                         .id = id,
+                                         .token_log_p = log_p,
+                                         .loop = i == 1};
         assert_int_equal(heed__join_parts(part, 3, arena, &out, NULL), HEED_OK);
         assert_string_equal(out.text, cases[c].joined);
         assert_true(out.score == -3 && out.log_p == -9 && out.repaired && out.loop);
@@ -491,7 +497,8 @@ static void test_directory(void **state)
         assert_string_equal(here[i].text, there[i].text);
         assert_true(here[i].score == there[i].score);
     }
-    assert_int_equal(heed_engine_configuration(heed_translator_engine(opened))->longest, TOY_LONGEST);
+    assert_int_equal(heed_engine_configuration(heed_translator_engine(opened))->longest,
+                     TOY_LONGEST);
     assert_ptr_equal(heed_translator_source(opened), heed_translator_target(opened));
     heed_translator_free(opened);
 }

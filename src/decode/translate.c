@@ -90,8 +90,7 @@ static heed_status align(const struct end *end, const heed__request *r, const he
     heed_status status =
         heed__cross_weights(tr->engine, &source.tokens, &target.tokens, tr->align_layer - 1,
                             tr->align_head - 1, end->lane->text, &weight, &ld, err);
-    return status ? status
-                  : heed__align(&source, &target, weight, ld, end->lane->text, out, err);
+    return status ? status : heed__align(&source, &target, weight, ld, end->lane->text, out, err);
 }
 
 static heed_status bring(struct end *end, const heed__request *r, const heed_hypothesis *h,

@@ -22,9 +22,9 @@ struct heed_translator {
     heed_allocator allocator;
     heed_engine *engine;
     const heed_vocab *source, *target;
-    heed_vocab *own_source, *own_target;     /* only where the translator opened them itself */
+    heed_vocab *own_source, *own_target; /* only where the translator opened them itself */
     bool aligns;
-    int align_layer, align_head;         /* from 1; head 0: all */
+    int align_layer, align_head;             /* from 1; head 0: all */
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     int threads;
