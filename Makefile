@@ -142,9 +142,9 @@ endif
 # Tests that are not repeated in a flavour, and why.
 # double: the learning tests and what compares bits or error bounds of float only cost time there.
 # sanitized, valgrind: the learning tests are the slow ones; what they run, others run too.  The same
-# goes for the two hundred kills.
-NOT_DOUBLE := test_learning test_threads test_crash
-NOT_SAN := test_learning test_crash
+# goes for the two hundred kills and the four hundred lines.
+NOT_DOUBLE := test_learning test_threads test_crash test_batching
+NOT_SAN := test_learning test_crash test_batching
 
 .PHONY: all build tests fuzzers demo test check-long lint format deps bench bench-peers install uninstall clean \
         help FORCE
