@@ -1,4 +1,4 @@
-/* test_attend.c: attention of one query and the parts of a log-sum-exp, in every instruction set. */
+/* test_attend.c: attention of one query and parts of a log-sum-exp, in every instruction set. */
 #include "kernel/kernels.h"
 
 #include <math.h>
@@ -16,17 +16,7 @@
 #endif
 #define GUARD ((heed_real)77)
 
-static void fill(heed_real *x, int64_t n, double start)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (heed_real)sin(1.7 * (double)i + start);
-}
-
-static void expect(const char *what, int64_t i, double found, double wanted)
-{
-    if (!(fabs(found - wanted) <= CLOSE * fmax(1, fabs(wanted))))
-        fail_msg("%s: number %d is %.12g, expected %.12g", what, (int)i, found, wanted);
-}
+#include "kernel_check.h"
 
 enum { MOST_KEYS = 40, MOST_ROW = 3 * 101 };
 
