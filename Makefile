@@ -110,9 +110,11 @@ LINK = $(CC) $(HEED_LDFLAGS) $(LDFLAGS)
 
 # ---- instruction sets: kernels are compiled once for each.  To add a set:
 # src/kernel/kernels.h, HEED_ISA_LIST. ----
-ISAS := baseline avx2
+ISAS := baseline avx2 avx512
 ISA_FLAGS_baseline :=
 ISA_FLAGS_avx2 := -mavx2 -mfma
+ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni \
+                    -mprefer-vector-width=256
 
 # ---- what there is ----
 # Sources in src/kernel that are the same for every set; all others there are compiled per set.

@@ -1,5 +1,5 @@
-/* machine.c: what this machine gives at best: multiply-adds of numbers and of bytes, triad, reading,
- * and a 512^3 product by CBLAS.  Everything else is measured against one of them.
+/* machine.c: what this machine gives at best: multiply-adds of numbers and of bytes, triad,
+ * reading, and a 512^3 product by CBLAS.  Everything else is measured against one of them.
  *
  * Bytes are counted as a program sees them: the triad reads two numbers and writes one.  That a
  * write first fetches its cache line is the same for it and for what is compared with it. */

@@ -1,8 +1,8 @@
 /* panels.c: products with packed weights, as decoding makes them, against the peak of multiply-adds
  * of numbers or of 8-bit bytes, which those of 7 bits may exceed by a third.
  *
- * The weights of the smaller shapes stay in the caches here; in a model they come from memory, which
- * one to four rows then wait for. */
+ * The weights of the smaller shapes stay in the caches here; in a model they come from memory,
+ * which one to four rows then wait for. */
 #include "measure.h"
 
 #include "base/parallel.h"

@@ -49,7 +49,7 @@ typedef struct heed_kernels {
 
 /* The sets this build has, best last.  Adding one: a name here, whether the processor has
  * it in dispatch.c, its name and flags in the Makefile (ISAS, ISA_FLAGS_...). */
-#define HEED_ISA_LIST(X) X(baseline) X(avx2)
+#define HEED_ISA_LIST(X) X(baseline) X(avx2) X(avx512)
 
 /* The table picked at start-up: the best proved set that the processor has, or what HEED_ISA asks
  * for. */

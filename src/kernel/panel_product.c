@@ -58,8 +58,9 @@ VINLINE vreal vfrom_float(const float *p)
 }
 #endif
 
-/* Sums of bytes become numbers: c = f(sum (step scale) + (low (scale total) + bias)).  Each addition
- * has one product that it may be fused with: however this is compiled, all rows round alike. */
+/* Sums of bytes become numbers: c = f(sum (step scale) + (low (scale total) + bias)).  Each
+ * addition has one product that it may be fused with: however this is compiled, all rows round
+ * alike. */
 VINLINE void finish_bytes(real *c, int64_t ldc, const int32_t *sums, const float *step,
                           const float *low, int64_t rows, const heed__panel_weights *w,
                           int64_t left)

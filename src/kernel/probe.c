@@ -37,8 +37,12 @@ VINLINE bytes bytes_set(int32_t x)
 }
 VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 {
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+    return _mm256_dpbusd_epi32(sum, a, b);
+#else
     __m256i pairs = _mm256_maddubs_epi16(a, b);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+#endif
 }
 #define BYTES_AT_ONCE 32
 #elif defined(__SSE2__)
