@@ -1,5 +1,5 @@
-/* small_transformer.h: a Transformer small enough to look into, made-up sentence pairs for it, and
- * what the tests of src/model ask again and again. */
+/* small_transformer.h: a Transformer small enough to look into, recurrent translators beside it,
+ * made-up sentence pairs for them, and what the tests of src/model ask again and again. */
 #ifndef HEED_TESTS_SMALL_TRANSFORMER_H
 #define HEED_TESTS_SMALL_TRANSFORMER_H
 
@@ -21,7 +21,7 @@
 
 enum { VOCABULARY = 17, MOST_PAIRS = 64, LONGEST = 24 };
 
-static heed_model_config small_config(void)
+static inline heed_model_config small_config(void)
 {
     return (heed_model_config){
         .encoder_layers = 2,
@@ -39,6 +39,35 @@ static heed_model_config small_config(void)
         .source_vocabulary = VOCABULARY,
         .target_vocabulary = VOCABULARY,
     };
+}
+
+/* One of each: the Transformer, then Sutskever's, Bahdanau's and Luong's translator. */
+enum { ARCHITECTURES = 4 };
+static inline heed_model_config small_config_of(int i)
+{
+    heed_model_config c = small_config();
+    static const heed_rnn_config rnn[] = {
+        {.cell = HEED_RNN_LSTM, .attend = HEED_ATTEND_NEVER, .reverse = true},
+        {.cell = HEED_RNN_GRU,
+         .attend = HEED_ATTEND_BEFORE,
+         .bidirectional = true,
+         .embedding = 12},
+        {.cell = HEED_RNN_LSTM,
+         .attend = HEED_ATTEND_AFTER,
+         .reverse = true,
+         .input_feeding = true}};
+    if (i == 0)
+        return c;
+    c.arch = HEED_ARCH_RNN;
+    c.rnn = rnn[i - 1];
+    c.transformer = (heed_transformer_config){0}; /* nobody's concern */
+    if (i == 2) {
+        c.encoder_layers = c.decoder_layers = 1;
+        c.attention.score = HEED_SCORE_ADDITIVE;
+    } else if (i == 3) {
+        c.attention.score = HEED_SCORE_GENERAL;
+    }
+    return c;
 }
 
 static heed_model *new_model(const heed_model_config *config)

@@ -65,7 +65,16 @@ static void presets_are_the_published_sizes(void **state)
         assert_true(c.dropout == sizes[i].dropout);
         assert_string_equal(heed_model_presets()[i].name, sizes[i].name);
     }
-    assert_null(heed_model_presets()[5].name);
+    static const char *const recurrent[] = {"sutskever", "bahdanau", "luong"};
+    for (int i = 0; i < 3; i++) {
+        heed_model_config c = preset(recurrent[i]);
+        assert_string_equal(heed_model_presets()[5 + i].name, recurrent[i]);
+        assert_int_equal(c.arch, HEED_ARCH_RNN);
+        assert_int_equal(c.rnn.attend, i);
+        assert_int_equal(c.d, 512);
+        heed_model_free(new_model(&c));
+    }
+    assert_null(heed_model_presets()[8].name);
     heed_model_config tiny = preset("tiny");
     heed_model *m = new_model(&tiny);
     const int64_t d = 128, ff = 256, layer = 4 * d * d + 2 * d * ff + ff + d + 4 * d;
@@ -213,7 +222,7 @@ static void wrong_configurations_are_refused(void **state)
             "--tying all needs one vocabulary for both sides, found 17 source and 20 target "
             "pieces: use a joint vocabulary, or --tying target");
     REFUSED(source_vocabulary, 2, "the source vocabulary has 2 pieces, expected at least 3");
-    REFUSED(arch, 9, "option '--arch' is 9, expected a whole number from 0 to 0");
+    REFUSED(arch, 9, "option '--arch' is 9, expected a whole number from 0 to 1");
     REFUSED(longest, 1, "option '--longest' is 1, expected a whole number from 2 to 1000000");
     /* What a configuration file could not say. */
     REFUSED(label_smoothing, 0.995,
@@ -279,10 +288,9 @@ static void wrong_batches_are_refused(void **state)
 
 /* Catches: an unchecked allocation, a leak where building stops half-way, an error without a text.
  */
-static void memory_fails_at_every_allocation(void **state)
+static void check_memory(int architecture)
 {
-    (void)state;
-    heed_model_config config = small_config();
+    heed_model_config config = small_config_of(architecture);
     struct failing f = {0};
     heed_allocator a = failing_allocator(&f);
     heed_model *m = NULL;
@@ -299,6 +307,13 @@ static void memory_fails_at_every_allocation(void **state)
     assert_true(f.fail_at > 6);
     heed_model_free(m);
     assert_int_equal(f.held, 0);
+}
+
+static void memory_fails_at_every_allocation(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ARCHITECTURES; i++)
+        check_memory(i);
 }
 
 int main(void)

@@ -17,7 +17,7 @@ extern "C" {
 
 /* ---- configuration ---- */
 
-typedef enum heed_arch { HEED_ARCH_TRANSFORMER } heed_arch;
+typedef enum heed_arch { HEED_ARCH_TRANSFORMER, HEED_ARCH_RNN } heed_arch;
 /* Which matrices are one: source embedding, target embedding, output projection. */
 typedef enum heed_tying { HEED_TIE_NONE, HEED_TIE_TARGET, HEED_TIE_ALL } heed_tying;
 
@@ -46,6 +46,28 @@ typedef struct heed_transformer_config {
     bool attention_bias;
 } heed_transformer_config;
 
+/* Sutskever, Bahdanau, Luong: recurrent translators. */
+typedef enum heed_rnn_cell_kind {
+    HEED_RNN_LSTM,
+    HEED_RNN_GRU,       /* reset before the product, as in the papers */
+    HEED_RNN_GRU_AFTER, /* and after it: one product a step, and so faster */
+} heed_rnn_cell_kind;
+typedef enum heed_rnn_attend {
+    HEED_ATTEND_NEVER,  /* Sutskever */
+    HEED_ATTEND_BEFORE, /* Bahdanau: c_t from s_{t-1}, then the step; maxout readout */
+    HEED_ATTEND_AFTER,  /* Luong: the step, then c_t and h~_t */
+} heed_rnn_attend;
+#define HEED_RNN_CELL_WORDS "lstm", "gru", "gru-after"
+#define HEED_ATTEND_WORDS "never", "before", "after"
+typedef struct heed_rnn_config {
+    int cell;           /* heed_rnn_cell_kind */
+    int attend;         /* heed_rnn_attend */
+    int64_t embedding;  /* columns; 0: d */
+    bool bidirectional; /* the encoder reads both ways */
+    bool reverse;       /* the source is read backwards */
+    bool input_feeding; /* h~_{t-1} goes into step t */
+} heed_rnn_config;
+
 typedef struct heed_model_config {
     int arch;                               /* heed_arch */
     int64_t encoder_layers, decoder_layers; /* N */
@@ -54,6 +76,7 @@ typedef struct heed_model_config {
     int tying;                              /* heed_tying */
     heed_attention_config attention;
     heed_transformer_config transformer;
+    heed_rnn_config rnn;
     int64_t longest; /* tokens a sentence may have, EOS included */
     double label_smoothing;
     int64_t source_vocabulary, target_vocabulary; /* sizes; set from the vocabularies */
@@ -61,13 +84,14 @@ typedef struct heed_model_config {
 
 /* Words for HEED_OPTION_CHOICE. */
 #define HEED_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-/* Sizes by name, for heed_option_set.bundles: tiny, small, deep, base, big. */
+/* Sizes by name, for heed_option_set.bundles: tiny, small, deep, base, big; sutskever, bahdanau,
+ * luong. */
 const heed_option_bundle *heed_model_presets(void);
 
 /* The option fields of a model configuration inside the struct `owner`, member `at`: what makes
  * --heads, its help and its line in config.json. */
 #define HEED_MODEL_OPTIONS(owner, at)                                                              \
-    HEED_OPTION_CHOICE(owner, at.arch, "arch", "transformer", HEED_WORDS("transformer"),           \
+    HEED_OPTION_CHOICE(owner, at.arch, "arch", "transformer", HEED_WORDS("transformer", "rnn"),    \
                        "architecture"),                                                            \
         HEED_OPTION_INT(owner, at.encoder_layers, "encoder-layers", "6", 1, 256, "N",              \
                         "layers of the encoder"),                                                  \
@@ -121,6 +145,18 @@ const heed_option_bundle *heed_model_presets(void);
         HEED_OPTION_CHOICE(                                                                        \
             owner, at.tying, "tying", "all", HEED_WORDS("none", "target", "all"),                  \
             "which of source embedding, target embedding and output projection are one matrix"),   \
+        HEED_OPTION_CHOICE(owner, at.rnn.cell, "cell", "lstm", HEED_WORDS(HEED_RNN_CELL_WORDS),    \
+                           "rnn: of which its layers are made"),                                   \
+        HEED_OPTION_CHOICE(owner, at.rnn.attend, "attend", "after", HEED_WORDS(HEED_ATTEND_WORDS), \
+                           "rnn: when a step looks at the source"),                                \
+        HEED_OPTION_INT(owner, at.rnn.embedding, "embedding", "0", 0, 65536, "N",                  \
+                        "rnn: columns of embeddings; 0: d"),                                       \
+        HEED_OPTION_BOOL(owner, at.rnn.bidirectional, "bidirectional", NULL,                       \
+                         "rnn: the encoder reads both ways"),                                      \
+        HEED_OPTION_BOOL(owner, at.rnn.reverse, "reverse", NULL,                                   \
+                         "rnn: read the source from its last word to its first"),                  \
+        HEED_OPTION_BOOL(owner, at.rnn.input_feeding, "input-feeding", NULL,                       \
+                         "rnn: what attention made goes into the next step"),                      \
         HEED_OPTION_INT(owner, at.longest, "longest", "1024", 2, 1000000, "N",                     \
                         "tokens that a sentence may have"),                                        \
         HEED_OPTION_REAL(owner, at.label_smoothing, "label-smoothing", "0.1", 0, 0.99, "E",        \

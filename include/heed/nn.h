@@ -188,6 +188,11 @@ void heed_rnn_build(heed_rnn_layer *l, heed_scope s, const heed_rnn_options *opt
 heed_tensor *heed_rnn_apply(heed_tape *t, const heed_rnn_layer *l, heed_tensor *x,
                             const heed_segments *s, const heed_rnn_state *start,
                             heed_rnn_state *end);
+/* One step of the forward direction, where what goes in depends on what came out before: gates
+ * (B,4D or 3D) is what goes into the first layer's gates, heed_linear_apply of cell[0][0].input and
+ * whatever else.  The first B rows of each state go on; returns the last layer's h, (B,D). */
+heed_tensor *heed_rnn_step(heed_tape *t, const heed_rnn_layer *l, heed_tensor *gates,
+                           heed_rnn_state *state);
 
 #ifdef __cplusplus
 }

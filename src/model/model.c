@@ -13,6 +13,7 @@
 
 static const heed__model_class *const classes[] = {
     [HEED_ARCH_TRANSFORMER] = &heed__transformer_class,
+    [HEED_ARCH_RNN] = &heed__rnn_class,
 };
 
 const heed__model_class *heed__model_class_of(int arch)
@@ -21,6 +22,13 @@ const heed__model_class *heed__model_class_of(int arch)
 }
 
 /* ---- building ---- */
+
+#define BASELINE_MOMENTUM 0.9 /* of the rewards' moving mean, as in Xu et al. 2015 */
+
+static bool is_hard(const heed_model *m)
+{
+    return m->config.attention.normaliser == HEED_NORMALISE_HARD;
+}
 
 /* What becomes of the declared parameters. */
 typedef heed_status finisher(heed_params *p, const uint64_t *seed, heed_error *err);
@@ -52,6 +60,9 @@ static heed_status build(heed_model *m, finisher *finish, const uint64_t *seed, 
     m->class->build(m, heed_params_scope(m->params));
     if (!m->parts)
         return heed__fail(err, HEED_MEMORY, "no memory for a model");
+    if (is_hard(m))
+        heed_reinforce_build(&m->choice, heed_scope_enter(heed_params_scope(m->params), "choice"),
+                             BASELINE_MOMENTUM);
     return finish(m->params, seed, err);
 }
 
@@ -154,9 +165,16 @@ heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch
 {
     if (!heed__model_takes(m, t, batch, true))
         return NULL;
-    heed_tensor *h = m->class->states(m, t, batch, NULL); /* (N,D) */
-    return heed_project_cross_entropy(t, h, m->output, NULL, batch->target_out,
-                                      m->config.label_smoothing, weight, nll);
+    heed_tensor *choices = NULL, *h = m->class->states(m, t, batch, NULL, &choices); /* (N,D) */
+    heed_tensor *loss = heed_project_cross_entropy(t, h, m->output, NULL, batch->target_out,
+                                                   m->config.label_smoothing, weight, nll);
+    if (!choices || !heed_tape_training(t))
+        return loss;
+    /* What was drawn is rewarded with the log-probability of each word from there on. */
+    heed_tensor *rewards = heed_project_log_p(t, h, m->output, batch->target_out);
+    return heed_add(
+        t, loss,
+        heed_reinforce(t, &m->choice, choices, heed_tensor_data(rewards), batch->target, weight));
 }
 
 /* Each sentence twice, the whole batch behind itself; ids of the source (or of both sides of the
@@ -184,6 +202,10 @@ heed_tensor *heed_model_r_drop(const heed_model *m, heed_tape *t, const heed_bat
 {
     if (!heed__model_takes(m, t, batch, true))
         return NULL;
+    if (is_hard(m))
+        return heed_tape_fail(t, HEED_ARGUMENT,
+                              "R-Drop does not go with hard attention: use --attention-choice "
+                              "soft, or leave out R-Drop");
     heed_arena *arena = heed_tape_arena(t);
     heed_batch both = {.epoch = batch->epoch,
                        .pairs = 2 * batch->pairs,
@@ -195,7 +217,7 @@ heed_tensor *heed_model_r_drop(const heed_model *m, heed_tape *t, const heed_bat
     if (!both.source || !both.target || !both.source_ids || !both.target_in || !both.target_out)
         return heed_tape_fail(t, HEED_MEMORY, "no memory for a batch of %lld tokens, twice",
                               (long long)batch->target->rows);
-    heed_tensor *h = m->class->states(m, t, &both, NULL); /* (2N,D) */
+    heed_tensor *h = m->class->states(m, t, &both, NULL, NULL); /* (2N,D) */
     return heed_project_agreement(t, h, m->output, batch->target_out, m->config.label_smoothing,
                                   strength, weight, nll);
 }
@@ -207,7 +229,7 @@ static heed_tensor *quiet_states(const heed_model *m, heed_tape *t, const heed_b
     const bool recording = t->recording, training = t->training;
     t->recording = t->training = false;
     heed_tensor *h =
-        heed__model_takes(m, t, batch, true) ? m->class->states(m, t, batch, seen) : NULL;
+        heed__model_takes(m, t, batch, true) ? m->class->states(m, t, batch, seen, NULL) : NULL;
     t->recording = recording;
     t->training = training;
     return h;
@@ -238,6 +260,10 @@ int64_t heed_model_attention(const heed_model *m, heed_tape *t, const heed_batch
     const int n = m->class->attentions(m);
     heed_arena *arena = heed_tape_arena(t);
     *maps = NULL;
+    if (n == 0) {
+        heed_tape_fail(t, HEED_ARGUMENT, "this model has no attention to look at");
+        return 0;
+    }
     heed__seen *seen = heed_arena_allocate(arena, (size_t)n * sizeof *seen);
     int64_t *pairs = heed_arena_allocate(arena, (size_t)n * sizeof *pairs);
     if (seen && pairs)

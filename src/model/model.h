@@ -37,9 +37,10 @@ typedef struct heed__model_class {
     void (*build)(heed_model *m, heed_scope s);
     heed_model_cost (*cost)(const heed_model *m); /* without the output projection */
     /* The state before the output projection at each target token, (N,D).  seen: NULL, or
-     * `attentions` places to fill. */
+     * `attentions` places to fill.  choices, if not NULL, receives the log-probabilities of what
+     * hard attention drew, (N,H), or NULL where nothing is drawn. */
     heed_tensor *(*states)(const heed_model *m, heed_tape *t, const heed_batch *batch,
-                           heed__seen *seen);
+                           heed__seen *seen, heed_tensor **choices);
     int (*attentions)(const heed_model *m);
     /* d->parts; close takes what open left, also after a failure. */
     heed_status (*open)(heed_decoder *d, heed_error *err);
@@ -51,7 +52,7 @@ typedef struct heed__model_class {
     heed_tensor *(*step)(heed_decoder *d, const int32_t *token);
 } heed__model_class;
 
-extern const heed__model_class heed__transformer_class;
+extern const heed__model_class heed__transformer_class, heed__rnn_class;
 
 /* NULL if there is none. */
 const heed__model_class *heed__model_class_of(int arch);
@@ -72,7 +73,8 @@ struct heed_model {
     heed_model_config config;
     heed_params *params;
     heed_arena *arena;
-    heed_tensor *output; /* (V,D): logits are h W^T */
+    heed_tensor *output;         /* (V,D): logits are h W^T */
+    heed_reinforce_layer choice; /* of hard attention */
     void *parts;
 };
 

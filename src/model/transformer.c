@@ -201,7 +201,7 @@ static heed_tensor *cross_attention(void *context, heed_tape *t, int i, heed_ten
 
 /* seen: the encoder's layers, the decoder's self-attentions, its cross-attentions. */
 static heed_tensor *states(const heed_model *model, heed_tape *t, const heed_batch *batch,
-                           heed__seen *seen)
+                           heed__seen *seen, heed_tensor **choices)
 {
     const heed__transformer *m = model->parts;
     const int n = m->encoder_layers, k = m->decoder_layers;
@@ -209,6 +209,8 @@ static heed_tensor *states(const heed_model *model, heed_tape *t, const heed_bat
         seen[i].kind = i < n ? HEED_ENCODER_SELF : i < n + k ? HEED_DECODER_SELF : HEED_CROSS;
         seen[i].layer = i < n ? i : (i - n) % k;
     }
+    if (choices)
+        *choices = NULL;
     struct sentences s = {.m = m,
                           .source = batch->source,
                           .target = batch->target,

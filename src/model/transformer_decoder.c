@@ -4,6 +4,7 @@
  * made them: those of the source once per batch, shared by all rows of a sentence; those of the
  * target row after row, in two buffers.  A step copies each row from where its parent's lies in one
  * to its place in the other and appends the new token's: one pass, whatever was reordered. */
+#include "model/kept.h"
 #include "model/transformer.h"
 
 #include "attention/mha.h"
@@ -13,30 +14,12 @@
 #include "tensor/tape.h"
 #include <string.h>
 
-/* Memory that grows; growing forgets what was there. */
-struct buffer {
-    heed_real *at;
-    int64_t room;
-};
-
 struct caches {
-    int64_t width;        /* H*(Dk+Dv): one token's keys and values in one layer */
-    struct buffer source; /* (layers,M,width) */
-    int64_t *lengths;     /* (sentences) of the sources */
-    int64_t sentences, lengths_room, source_rows;
-    struct buffer target[2]; /* (layers,rows,length,width): before this step and after it */
+    int64_t width;     /* H*(Dk+Dv): one token's keys and values in one layer */
+    heed__kept source; /* (layers,M,width) */
+    heed__sources sources;
+    heed__kept target[2]; /* (layers,rows,length,width): before this step and after it */
 };
-
-static bool reserve(const heed_decoder *d, struct buffer *b, int64_t count)
-{
-    if (count <= b->room)
-        return true;
-    const int64_t room = count > b->room + b->room / 2 ? count : b->room + b->room / 2;
-    heed__release(&d->allocator, b->at, (size_t)b->room, sizeof *b->at);
-    b->at = heed__allocate(&d->allocator, (size_t)room, sizeof *b->at);
-    b->room = b->at ? room : 0;
-    return b->at;
-}
 
 heed_status heed__transformer_open(heed_decoder *d, heed_error *err)
 {
@@ -55,31 +38,14 @@ void heed__transformer_close(heed_decoder *d)
     struct caches *c = d->parts;
     if (!c)
         return;
-    struct buffer *all[] = {&c->source, &c->target[0], &c->target[1]};
-    for (int i = 0; i < 3; i++)
-        heed__release(&d->allocator, all[i]->at, (size_t)all[i]->room, sizeof(heed_real));
-    heed__release(&d->allocator, c->lengths, (size_t)c->lengths_room, sizeof *c->lengths);
+    heed__kept_free(d, &c->source);
+    heed__kept_free(d, &c->target[0]);
+    heed__kept_free(d, &c->target[1]);
+    heed__sources_free(d, &c->sources);
     heed__release(&d->allocator, c, 1, sizeof *c);
 }
 
 /* ---- start ---- */
-
-static bool keep_lengths(const heed_decoder *d, const heed_segments *source)
-{
-    struct caches *c = d->parts;
-    if (source->count > c->lengths_room) {
-        heed__release(&d->allocator, c->lengths, (size_t)c->lengths_room, sizeof *c->lengths);
-        c->lengths_room = 0;
-        c->lengths = heed__allocate(&d->allocator, (size_t)source->count, sizeof *c->lengths);
-        if (!c->lengths)
-            return false;
-        c->lengths_room = source->count;
-    }
-    for (int64_t b = 0; b < source->count; b++)
-        c->lengths[b] = source->offset[b + 1] - source->offset[b];
-    c->source_rows = source->rows;
-    return true;
-}
 
 void heed__transformer_start(heed_decoder *d, const heed_batch *batch)
 {
@@ -87,7 +53,8 @@ void heed__transformer_start(heed_decoder *d, const heed_batch *batch)
     struct caches *c = d->parts;
     const int64_t count = batch->source->rows * c->width;
     heed_tensor *memory = heed__transformer_encode(m, d->tape, batch, NULL);
-    if (!keep_lengths(d, batch->source) || !reserve(d, &c->source, m->decoder_layers * count)) {
+    if (!heed__sources_keep(d, &c->sources, batch->source) ||
+        !heed__kept_reserve(d, &c->source, m->decoder_layers * count)) {
         heed_tape_fail(d->tape, HEED_MEMORY, "no memory to decode %lld source tokens",
                        (long long)batch->source->rows);
         return;
@@ -110,16 +77,6 @@ struct step {
     const heed_segments *rows_of_source; /* the queries of each sentence */
     const heed_segments *source;
 };
-
-/* Kept numbers as a tensor of this step. */
-static heed_tensor *wrap(heed_tape *t, heed_real *at, int64_t rows, int64_t cols)
-{
-    heed_tensor *x = heed_arena_allocate(heed_tape_arena(t), sizeof *x);
-    if (!x)
-        return heed_tape_fail(t, HEED_MEMORY, "no memory to decode a token");
-    heed__tensor_init(x, HEED_SHAPE(rows, cols), at);
-    return x;
-}
 
 struct move {
     const heed_decoder *d;
@@ -158,7 +115,7 @@ static heed_tensor *self_attention(void *context, heed_tape *t, int i, heed_tens
                      .kv = kv,
                      .width = c->width};
     heed__parallel(heed_tape_threads(t), d->rows, 1, (d->length + 1) * c->width, move_rows, &m);
-    return heed__mha_attend(t, l, q, wrap(t, m.to, rows, c->width), s->one, s->target,
+    return heed__mha_attend(t, l, q, heed__kept_tensor(t, m.to, rows, c->width), s->one, s->target,
                             &(heed_attend_extra){.all_past = true});
 }
 
@@ -168,31 +125,9 @@ static heed_tensor *cross_attention(void *context, heed_tape *t, int i, heed_ten
     const struct caches *c = s->c;
     const heed_mha_layer *l = &s->m->decoder[i].cross;
     heed_tensor *q = heed_linear_apply(t, &l->q, x);
-    heed_tensor *kv =
-        wrap(t, c->source.at + i * c->source_rows * c->width, c->source_rows, c->width);
+    heed_tensor *kv = heed__kept_tensor(t, c->source.at + i * c->sources.rows * c->width,
+                                        c->sources.rows, c->width);
     return heed__mha_attend(t, l, q, kv, s->rows_of_source, s->source, NULL);
-}
-
-/* n segments as long as lengths says, or all of one length. */
-static const heed_segments *segments(heed_tape *t, int64_t n, const int64_t *lengths, int64_t each)
-{
-    heed_arena *arena = heed_tape_arena(t);
-    int64_t *same = lengths ? NULL : heed_arena_allocate(arena, (size_t)n * sizeof *same);
-    for (int64_t i = 0; same && i < n; i++)
-        same[i] = each;
-    return lengths || same ? heed_segments_new(arena, n, lengths ? lengths : same) : NULL;
-}
-
-static const heed_segments *count_rows(const heed_decoder *d)
-{
-    int64_t *count =
-        heed_arena_allocate(heed_tape_arena(d->tape), (size_t)d->sentences * sizeof *count);
-    if (!count)
-        return NULL;
-    memset(count, 0, (size_t)d->sentences * sizeof *count);
-    for (int64_t r = 0; r < d->rows; r++)
-        count[d->row[r].sentence]++;
-    return segments(d->tape, d->sentences, count, 0);
 }
 
 /* Every row's token stands at the same place. */
@@ -217,18 +152,19 @@ heed_tensor *heed__transformer_step(heed_decoder *d, const int32_t *token)
     struct step s = {.m = m,
                      .d = d,
                      .c = c,
-                     .one = segments(d->tape, d->rows, NULL, 1),
-                     .target = segments(d->tape, d->rows, NULL, d->length + 1),
-                     .rows_of_source = count_rows(d),
-                     .source = segments(d->tape, d->sentences, c->lengths, 0)};
+                     .one = heed__equal_segments(d->tape, d->rows, 1),
+                     .target = heed__equal_segments(d->tape, d->rows, d->length + 1),
+                     .rows_of_source = heed__rows_of_sources(d),
+                     .source = heed__sources_segments(d, &c->sources)};
     const int64_t count = m->decoder_layers * d->rows * (d->length + 1) * c->width;
-    if (!s.one || !s.target || !s.rows_of_source || !s.source || !reserve(d, &c->target[1], count))
+    if (!s.one || !s.target || !s.rows_of_source || !s.source ||
+        !heed__kept_reserve(d, &c->target[1], count))
         return heed_tape_fail(d->tape, HEED_MEMORY, "no memory to decode token %lld of %lld rows",
                               (long long)d->length + 1, (long long)d->rows);
     heed_tensor *h = heed__transformer_decode(m, d->tape, embed(d, &m->target, token),
                                               &(heed__attend){self_attention, cross_attention, &s});
     if (h) {
-        struct buffer before = c->target[0];
+        heed__kept before = c->target[0];
         c->target[0] = c->target[1];
         c->target[1] = before;
     }

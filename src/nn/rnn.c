@@ -99,6 +99,15 @@ static heed_tensor *end_state(const struct view *v, heed_tensor *const *steps)
     return heed_gather_rows(v->t, all, v->last, v->s->count);
 }
 
+static heed_lstm_state step_cell(heed_tape *t, const heed_rnn_options *o, const heed_rnn_cell *cell,
+                                 heed_tensor *gates, heed_lstm_state state)
+{
+    if (o->cell == HEED_CELL_LSTM)
+        return heed_lstm_step(t, gates, state, cell->recurrent);
+    state.h = heed_gru_step(t, gates, state.h, cell->recurrent, cell->bias, o->gru_kind);
+    return state;
+}
+
 /* One layer in one direction over the rows of x as they stand, (N,in) -> (N,D). */
 static heed_tensor *run_cell(const struct view *v, const heed_rnn_options *o,
                              const heed_rnn_cell *cell, heed_tensor *x, heed_lstm_state start,
@@ -121,10 +130,7 @@ static heed_tensor *run_cell(const struct view *v, const heed_rnn_options *o,
     for (int64_t i = 0; i < steps; i++) {
         heed_tensor *now =
             heed_slice_rows(t, inputs, v->s->step_offset[i], v->s->step_offset[i + 1]);
-        if (lstm)
-            state = heed_lstm_step(t, now, state, cell->recurrent);
-        else
-            state.h = heed_gru_step(t, now, state.h, cell->recurrent, cell->bias, o->gru_kind);
+        state = step_cell(t, o, cell, now, state);
         h[i] = state.h;
         c[i] = state.c;
     }
@@ -175,4 +181,18 @@ heed_tensor *heed_rnn_apply(heed_tape *t, const heed_rnn_layer *l, heed_tensor *
         x = run_layer(&v, l, k, x, start, end);
     }
     return heed_gather_rows(t, x, s->to_packed, s->rows);
+}
+
+heed_tensor *heed_rnn_step(heed_tape *t, const heed_rnn_layer *l, heed_tensor *gates,
+                           heed_rnn_state *state)
+{
+    const heed_rnn_options *o = &l->options;
+    for (int k = 0; k < o->layers; k++) {
+        const heed_rnn_cell *cell = &l->cell[k][0];
+        if (k > 0)
+            gates = heed_linear_apply(t, &cell->input,
+                                      heed_dropout(t, state->at[k - 1][0].h, o->dropout));
+        state->at[k][0] = step_cell(t, o, cell, gates, state->at[k][0]);
+    }
+    return o->layers ? state->at[o->layers - 1][0].h : NULL;
 }
