@@ -587,7 +587,8 @@ static void test_broken_directories(void **state)
     assert_string_equal(complaint(), "cannot read 'F/config.json': No such file or directory");
     write_config("{\"arch\": \"perceptron\"}");
     assert_string_equal(complaint(),
-                        "'F/config.json': option 'arch' is perceptron, expected transformer");
+                        "'F/config.json': option 'arch' is perceptron, expected transformer "
+                        "or rnn");
     write_config("{\"layers\": 3}");
     assert_non_null(strstr(complaint(), "'F/config.json': unknown option 'layers'"));
     write_config("{\"d\": 32}");
