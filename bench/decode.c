@@ -1,11 +1,11 @@
 /* decode.c: `heed bench decode`: tokens a second that come out of an engine, as its peers were
  * measured: random weights, 200 lines of 12 tokens, 16 tokens out for each, EOS and UNK never.
  *
- * A cell is a model, a kind of numbers, a beam, lines that are decoded together, and workers.  Each is
- * measured in a process of its own, so that its memory is its own, on a model that another process
- * has written.  The reference is CTranslate2 4.8.1 on one or two Zen 3 cores that gave 103.6 GFLOP/s
- * and 199 GOP/s each (vpmaddubsw, vpmaddwd, vpaddd): tokens for each operation of the peak are
- * compared, and the peak is measured beside every turn. */
+ * A cell is a model, a kind of numbers, a beam, lines that are decoded together, and workers.  Each
+ * is measured in a process of its own, so that its memory is its own, on a model that another
+ * process has written.  The reference is CTranslate2 4.8.1 on one or two Zen 3 cores that gave
+ * 103.6 GFLOP/s and 199 GOP/s each (vpmaddubsw, vpmaddwd, vpaddd): tokens for each operation of the
+ * peak are compared, and the peak is measured beside every turn. */
 #include "measure.h"
 
 #include <heed/decode.h>
@@ -32,22 +32,14 @@ struct peer {
     double one_mb, two_mb;
 };
 static const struct peer peers[] = {
-    {"base", false, 4, 32, 215, 413, 396, 546},
-    {"base", false, 1, 32, 525, 962, 300, 347},
-    {"small", false, 4, 32, 1553, 2795, 83, 124},
-    {"small", false, 1, 32, 4123, 7537, 60, 76},
-    {"base", true, 4, 32, 363, 687, 239, 362},
-    {"base", true, 1, 32, 968, 1781, 128, 171},
-    {"small", true, 4, 32, 2269, 4386, 65, 101},
-    {"small", true, 1, 32, 7385, 13042, 37, 50},
-    {"base", false, 4, 1, 51, NAN, 256, NAN},
-    {"base", false, 1, 1, 98, NAN, 256, NAN},
-    {"small", false, 4, 1, 577, NAN, 45, NAN},
-    {"small", false, 1, 1, 1292, NAN, 45, NAN},
-    {"base", true, 4, 1, 123, NAN, 86, NAN},
-    {"base", true, 1, 1, 160, NAN, 86, NAN},
-    {"small", true, 4, 1, 1471, NAN, 25, NAN},
-    {"small", true, 1, 1, 2157, NAN, 25, NAN},
+    {"base", false, 4, 32, 215, 413, 396, 546},   {"base", false, 1, 32, 525, 962, 300, 347},
+    {"small", false, 4, 32, 1553, 2795, 83, 124}, {"small", false, 1, 32, 4123, 7537, 60, 76},
+    {"base", true, 4, 32, 363, 687, 239, 362},    {"base", true, 1, 32, 968, 1781, 128, 171},
+    {"small", true, 4, 32, 2269, 4386, 65, 101},  {"small", true, 1, 32, 7385, 13042, 37, 50},
+    {"base", false, 4, 1, 51, NAN, 256, NAN},     {"base", false, 1, 1, 98, NAN, 256, NAN},
+    {"small", false, 4, 1, 577, NAN, 45, NAN},    {"small", false, 1, 1, 1292, NAN, 45, NAN},
+    {"base", true, 4, 1, 123, NAN, 86, NAN},      {"base", true, 1, 1, 160, NAN, 86, NAN},
+    {"small", true, 4, 1, 1471, NAN, 25, NAN},    {"small", true, 1, 1, 2157, NAN, 25, NAN},
 };
 
 struct cell {
@@ -206,7 +198,10 @@ static void report(const struct cell *c, double opened, double seconds, double b
              (long long)c->batch);
     bench_report(&r, &line);
     const double mb = (double)usage.ru_maxrss / 1024;
-    const double their_mb = !p ? NAN : c->workers == 1 ? p->one_mb : c->workers == 2 ? p->two_mb : NAN;
+    const double their_mb = !p                ? NAN
+                            : c->workers == 1 ? p->one_mb
+                            : c->workers == 2 ? p->two_mb
+                                              : NAN;
     bench_line memory = {.bench = "decoding memory",
                          .value = mb,
                          .unit = "MB",
@@ -227,7 +222,8 @@ static bool measure(const struct cell *c)
     const int64_t words = c->s->model.source_vocabulary;
     for (int64_t i = 0; i < LINES; i++) {
         for (int64_t k = 0; k < TOKENS_IN; k++)
-            ids[i][k] = (int32_t)(3 + heed_rng_below(&rng, (uint64_t)(i * TOKENS_IN + k), words - 3));
+            ids[i][k] =
+                (int32_t)(3 + heed_rng_below(&rng, (uint64_t)(i * TOKENS_IN + k), words - 3));
         source[i] = (heed_tokens){ids[i], TOKENS_IN};
     }
     double opened = bench_seconds(), best = INFINITY, best_peak = 0;
@@ -236,11 +232,12 @@ static bool measure(const struct cell *c)
     bool good = e;
     for (int i = 0; good && i < c->workers; i++) {
         int64_t begin = LINES * i / c->workers, end = LINES * (i + 1) / c->workers;
-        w[i] = (struct worker){.c = c,
-                               .session = heed_session_new(e, &(heed_session_options){.threads = 1}, NULL, &err),
-                               .arena = heed_arena_new(NULL, &err),
-                               .source = source + begin,
-                               .lines = end - begin};
+        w[i] = (struct worker){
+            .c = c,
+            .session = heed_session_new(e, &(heed_session_options){.threads = 1}, NULL, &err),
+            .arena = heed_arena_new(NULL, &err),
+            .source = source + begin,
+            .lines = end - begin};
         good = w[i].session && w[i].arena;
     }
     const double start = bench_seconds();

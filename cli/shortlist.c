@@ -1,5 +1,5 @@
-/* shortlist.c: `heed shortlist`: lists of likely translations, so that decoding need not look at the
- * whole vocabulary. */
+/* shortlist.c: `heed shortlist`: lists of likely translations, so that decoding need not look at
+ * the whole vocabulary. */
 #include "command.h"
 
 #include <heed/train.h>

@@ -1,5 +1,6 @@
 /* decode.h: from a trained model to translations.
- * A complete program, C11 or C++20: cc say.c $(pkg-config --cflags --libs heed) && ./a.out m 'A dog.'
+ * A complete program, C11 or C++20: cc say.c $(pkg-config --cflags --libs heed) && ./a.out m 'A
+ * dog.'
  *
  *     #include <heed/decode.h>
  *     #include <stdio.h>
@@ -38,7 +39,8 @@ extern "C" {
 /* ---- engines and sessions ---- */
 
 /* A model ready to decode: immutable, shared by threads.  A Transformer's weights are packed, as
- * numbers or, from a directory that `heed convert --quantize` wrote, as bytes in the mapped file. */
+ * numbers or, from a directory that `heed convert --quantize` wrote, as bytes in the mapped file.
+ * */
 typedef struct heed_engine heed_engine;
 /* Opens a model directory; its vocabulary is not read. */
 heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocator, heed_error *err);
@@ -64,8 +66,9 @@ typedef struct heed_scores {
     const heed_tokens *choice;
 } heed_scores;
 typedef struct heed_session_options {
-    int threads;    /* that work inside */
-    bool shortlist; /* the engine's, if it has one open: logits of a sentence's likely tokens only */
+    int threads; /* that work inside */
+    bool
+        shortlist; /* the engine's, if it has one open: logits of a sentence's likely tokens only */
 } heed_session_options;
 heed_session *heed_session_new(const heed_engine *e, const heed_session_options *options,
                                const heed_allocator *allocator, heed_error *err);
@@ -83,8 +86,8 @@ heed_status heed_session_reorder(heed_session *s, const int32_t *parent, int64_t
                                  heed_error *err);
 void heed_session_clear(heed_session *s);
 
-/* Every attention of a pair of sentences (ids without EOS), as heed_model_attention gives it.  Lives
- * in the arena. */
+/* Every attention of a pair of sentences (ids without EOS), as heed_model_attention gives it.
+ * Lives in the arena. */
 heed_status heed_engine_attention(const heed_engine *e, const heed_tokens *source,
                                   const heed_tokens *target, heed_arena *arena,
                                   const heed_attention_map **maps, int64_t *count, heed_error *err);
@@ -103,8 +106,8 @@ typedef struct heed_search_options {
     int64_t n_best;        /* hypotheses handed out for each sentence, at most beam */
     double length_penalty; /* alpha */
     int penalty_form;      /* heed_penalty_form */
-    /* At most, EOS counted, of the source too: source + extra_length (0 is a limit here), max_length,
-     * source * max_ratio, and what the model takes. */
+    /* At most, EOS counted, of the source too: source + extra_length (0 is a limit here),
+     * max_length, source * max_ratio, and what the model takes. */
     int64_t extra_length, max_length;
     double max_ratio;
     /* At least so many before EOS, if the limit allows. */
@@ -190,11 +193,12 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
                                      const heed_allocator *allocator, heed_error *err);
 void heed_translator_free(heed_translator *tr);
 const heed_engine *heed_translator_engine(const heed_translator *tr);
-/* From now on with word alignments: where the words of a translation looked in the source, in a head
- * of a decoder layer, or in all its heads together; both from 1.  Layer 0: the last but one, which
- * aligns best as a rule; head 0: all. */
+/* From now on with word alignments: where the words of a translation looked in the source, in a
+ * head of a decoder layer, or in all its heads together; both from 1.  Layer 0: the last but one,
+ * which aligns best as a rule; head 0: all. */
 heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err);
-/* From now on with the shortlist that lies in the directory: faster where the vocabulary is large. */
+/* From now on with the shortlist that lies in the directory: faster where the vocabulary is large.
+ * */
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err);
 const heed_vocab *heed_translator_source(const heed_translator *tr);
 const heed_vocab *heed_translator_target(const heed_translator *tr);

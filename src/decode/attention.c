@@ -1,6 +1,6 @@
-/* attention.c: where every head of a packed Transformer looks: the pair goes through the engine token by
- * token, and each query's weights are noted as they come.  Other models show their own forward
- * pass. */
+/* attention.c: where every head of a packed Transformer looks: the pair goes through the engine
+ * token by token, and each query's weights are noted as they come.  Other models show their own
+ * forward pass. */
 #include "base/error.h"
 #include "decode/engine.h"
 

@@ -1,5 +1,5 @@
-/* pass.c: section 3.1 and 3.2 of the paper, for decoding: the same layers as model/transformer.c, on
- * packed weights and plain rows. */
+/* pass.c: section 3.1 and 3.2 of the paper, for decoding: the same layers as model/transformer.c,
+ * on packed weights and plain rows. */
 #include "decode/pass.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -255,7 +255,8 @@ static void attend(const heed__pass *p, const heed__pass_keys *k, heed_attention
                    int layer, int64_t rows, int64_t ld)
 {
     struct attention_job j = {p, k, kind, layer, ld};
-    /* As many keys as there is memory for is a guess at the work; who watches sees rows in order. */
+    /* As many keys as there is memory for is a guess at the work; who watches sees rows in order.
+     * */
     int threads = p->watch ? 1 : p->threads;
     heed__parallel(threads, rows, 1, p->keys * p->w->heads * (p->w->d_k + p->w->d_v), attend_range,
                    &j);

@@ -392,7 +392,8 @@ static void drop_rows(heed__rows *r)
     r->rows = 0;
 }
 
-/* The new lists are kept before the old ones are dropped: a cell that stays is never free between. */
+/* The new lists are kept before the old ones are dropped: a cell that stays is never free between.
+ * */
 static heed_status reorder(void *self, const int32_t *parent, int64_t rows, heed_error *err)
 {
     heed__rows *r = self;

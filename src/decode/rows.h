@@ -1,5 +1,5 @@
-/* rows.h (internal): hypotheses of a Transformer, many sentences at once, each at its own place: what
- * a session of a packed model is. */
+/* rows.h (internal): hypotheses of a Transformer, many sentences at once, each at its own place:
+ * what a session of a packed model is. */
 #ifndef HEED_DECODE_ROWS_H
 #define HEED_DECODE_ROWS_H
 

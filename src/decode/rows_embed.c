@@ -1,6 +1,6 @@
-/* rows_embed.c: sections 3.4 and 3.5: a token's row of the table, looked up among the packed columns,
- * scaled, with its position.  Sinusoids are worked out as far as sentences reach: all that a model
- * could take would cost more than opening it. */
+/* rows_embed.c: sections 3.4 and 3.5: a token's row of the table, looked up among the packed
+ * columns, scaled, with its position.  Sinusoids are worked out as far as sentences reach: all that
+ * a model could take would cost more than opening it. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "decode/rows.h"

@@ -1,8 +1,8 @@
 /* shortlist.h (internal): which target pieces a sentence may need.
  *
- * For each piece of the source a few translations, learned from the training text (train/lexicon.c),
- * and some pieces that every sentence may need.  The output projection then makes a thousand logits
- * instead of all V.  A file beside the model, shortlist.safetensors:
+ * For each piece of the source a few translations, learned from the training text
+ * (train/lexicon.c), and some pieces that every sentence may need.  The output projection then
+ * makes a thousand logits instead of all V.  A file beside the model, shortlist.safetensors:
  *   offset  I32 (V_source + 1)   the translations of piece s are token[offset[s]] .. offset[s+1]
  *   token   I32                  ids of target pieces
  *   always  I32                  those of every sentence, EOS among them */

@@ -1,8 +1,8 @@
 /* weights.c: a Transformer's weights for decoding, out of a model in memory or a file.
  *
- * The model is built without memory for its numbers: its parts say which parameter stands where, and
- * a parameter's name finds its tensor in the file.  What is read from a plain file is packed, and
- * its pages are given back as it goes. */
+ * The model is built without memory for its numbers: its parts say which parameter stands where,
+ * and a parameter's name finds its tensor in the file.  What is read from a plain file is packed,
+ * and its pages are given back as it goes. */
 #include "decode/weights.h"
 #include "base/error.h"
 #include "base/file.h"

@@ -1,12 +1,13 @@
-/* weights.h (internal): a Transformer's weights, packed for decoding.  Immutable once made, shared by
- * all sessions.
+/* weights.h (internal): a Transformer's weights, packed for decoding.  Immutable once made, shared
+ * by all sessions.
  *
  * Matrices are panels (kernel/panels.h): of numbers, packed when a model is opened, or of bytes,
  * used straight from a file that `heed convert` wrote.  In such a file a matrix M is three tensors:
  *   M.panels  I8 (panels, groups of four rows, 16 columns, 4)
  *   M.scale   F32 (16 panels)      M.sum  I32 (16 panels)
- * and its metadata say "heed.layout": "panels-16x4" and "heed.bits": "7" or "8".  An embedding table is
- * the matrix of its transpose: a token is a column, so one matrix serves look-ups and the output. */
+ * and its metadata say "heed.layout": "panels-16x4" and "heed.bits": "7" or "8".  An embedding
+ * table is the matrix of its transpose: a token is a column, so one matrix serves look-ups and the
+ * output. */
 #ifndef HEED_DECODE_WEIGHTS_H
 #define HEED_DECODE_WEIGHTS_H
 

@@ -66,11 +66,11 @@ const char *heed__shown(const char *name, char text[HEED_SHOWN])
 
 const char *heed__dims_shown(const int64_t *dim, int rank, char text[HEED_DIMS_SHOWN])
 {
-    char *at = text;
-    *at++ = '(';
+    size_t at = (size_t)snprintf(text, HEED_DIMS_SHOWN, "(");
     for (int i = 0; i < rank; i++)
-        at += sprintf(at, i ? ",%lld" : "%lld", (long long)dim[i]);
-    strcpy(at, ")");
+        at += (size_t)snprintf(text + at, HEED_DIMS_SHOWN - at, i ? ",%lld" : "%lld",
+                               (long long)dim[i]);
+    snprintf(text + at, HEED_DIMS_SHOWN - at, ")");
     return text;
 }
 

@@ -1,7 +1,7 @@
 /* lexicon.c: which target pieces translate which source pieces, for shortlists.
  *
- * IBM model 1 (Brown et al. 1993): every target piece t of a pair comes from one piece s of the source,
- * or from none, with probability p(t|s) that is learned by expectation maximisation:
+ * IBM model 1 (Brown et al. 1993): every target piece t of a pair comes from one piece s of the
+ * source, or from none, with probability p(t|s) that is learned by expectation maximisation:
  *   count(s,t) += p(t|s) / sum_s' p(t|s'),   p(t|s) = count(s,t) / sum_t' count(s,t')
  * Pairs (s,t) that occur together are the slots of a hash table. */
 #include "base/error.h"
