@@ -26,8 +26,8 @@ typedef struct heed_search_options {
     int64_t n_best;        /* hypotheses handed out for each sentence, at most beam */
     double length_penalty; /* alpha */
     int penalty_form;      /* heed_penalty_form */
-    /* At most, EOS counted, of the source too: source + extra_length (0 is a limit here), max_length,
-     * source * max_ratio, and what the model takes. */
+    /* At most, EOS counted, of the source too: source + extra_length (0 is a limit here),
+     * max_length, source * max_ratio, and what the model takes. */
     int64_t extra_length, max_length;
     double max_ratio;
     /* At least so many before EOS, if the limit allows. */
