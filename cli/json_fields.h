@@ -1,5 +1,4 @@
-/* json_fields.h: the fields of a JSON object as they are written, so that they can be passed on byte
- * for byte. */
+/* json_fields.h: the fields of a JSON object as they are written, to be passed on byte for byte. */
 #ifndef HEED_CLI_JSON_FIELDS_H
 #define HEED_CLI_JSON_FIELDS_H
 

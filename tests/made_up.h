@@ -380,6 +380,30 @@ static inline void assert_same(const heed_hypothesis *found, int64_t n_best, int
     }
 }
 
+/* ---- what the tests have ---- */
+
+static struct made_up model;
+static heed_arena *arena;
+
+/* A model that gets its seed and its moods from the test. */
+static inline int made_up_begin(int64_t vocabulary, int64_t longest)
+{
+    memset(&model, 0, sizeof model);
+    model.vocabulary = vocabulary;
+    model.longest = longest;
+    model.sharpness = 2;
+    model.joins = true;
+    arena = heed_arena_new(NULL, NULL);
+    return arena ? 0 : -1;
+}
+
+static inline int made_up_end(void **state)
+{
+    (void)state;
+    heed_arena_free(arena);
+    return 0;
+}
+
 /* ---- sentences ---- */
 
 static const int32_t made_up_ids[] = {5, 6, 7, 4, 3, 6, 6, 5, 4, 7};
@@ -424,28 +448,26 @@ static inline heed_status requests_done(void *self, const heed__request *r,
     return HEED_OK;
 }
 
-static inline heed_status search_requests(struct made_up *m, const heed_search_options *o,
-                                          const heed__budget *budget, struct requests *q,
-                                          heed_error *err)
+static inline heed_status search_requests(const heed_search_options *o, const heed__budget *budget,
+                                          struct requests *q, heed_error *err)
 {
-    heed__stepper model = made_up_stepper(m);
+    heed__stepper stepper = made_up_stepper(&model);
     heed__feed feed = {q, requests_next, requests_done};
     heed__search *s = heed__search_new(NULL, err);
     assert_non_null(s);
     q->n_best = o->n_best;
-    heed_status status = heed__search_run(s, &model, o, budget, &feed, err);
+    heed_status status = heed__search_run(s, &stepper, o, budget, &feed, err);
     heed__search_free(s);
     return status;
 }
 
 /* One sentence that begins in a given way. */
-static inline heed_status search_prefix(struct made_up *m, const heed_search_options *o,
-                                        heed_tokens source, heed_tokens prefix, heed_arena *arena,
-                                        heed_hypothesis *out, heed_error *err)
+static inline heed_status search_prefix(const heed_search_options *o, heed_tokens source,
+                                        heed_tokens prefix, heed_hypothesis *out, heed_error *err)
 {
     heed__request r = {.source = source, .prefix = prefix};
     struct requests q = {.request = &r, .count = 1, .arena = arena, .out = out};
-    return search_requests(m, o, &heed__usual_budget, &q, err);
+    return search_requests(o, &heed__usual_budget, &q, err);
 }
 
 #endif

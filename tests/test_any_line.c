@@ -1,5 +1,5 @@
-/* test_any_line.c: lines of every script, of controls, of broken bytes, of a hundred thousand bytes,
- * of nothing: one out for each one in.  HEED_TEST_LINES says how many (3000). */
+/* test_any_line.c: lines of every script, of controls, of broken bytes, of a hundred thousand
+ * bytes, of nothing: one out for each one in.  HEED_TEST_LINES says how many (3000). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,8 +87,8 @@ static char *put_character(char *to, int32_t c)
     return to;
 }
 
-/* What line i is made of, by turns: one block of 128 characters anywhere in Unicode, any characters,
- * letters, controls and spaces, bytes, nothing. */
+/* What line i is made of, by turns: one block of 128 characters anywhere in Unicode, any
+ * characters, letters, controls and spaces, bytes, nothing. */
 static size_t write_line(char *text, int64_t i)
 {
     heed_rng_key key = {.seed = 9, .step = (uint64_t)i};

@@ -11,8 +11,6 @@
 
 enum { DRAWS = 20000 };
 
-static struct made_up model;
-static heed_arena *arena;
 static heed_hypothesis out[DRAWS];
 static heed__request request[DRAWS];
 static const heed_search_options plain = {
@@ -21,21 +19,10 @@ static const heed_search_options plain = {
 static int set_up(void **state)
 {
     (void)state;
-    memset(&model, 0, sizeof model);
-    model.vocabulary = 9;
-    model.longest = 14;
+    int failed = made_up_begin(9, 14);
     model.sharpness = 1.5;
-    model.joins = true;
     model.seed = 11;
-    arena = heed_arena_new(NULL, NULL);
-    return arena ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    heed_arena_free(arena);
-    return 0;
+    return failed;
 }
 
 static void draw(const heed_search_options *o, int64_t count, int64_t sentences)
@@ -43,7 +30,7 @@ static void draw(const heed_search_options *o, int64_t count, int64_t sentences)
     heed_error err = {0};
     struct requests q = {.request = request, .count = count, .arena = arena, .out = out};
     heed__budget budget = {512, 1 << 20, sentences};
-    if (search_requests(&model, o, &budget, &q, &err))
+    if (search_requests(o, &budget, &q, &err))
         fail_msg("%s", err.text);
 }
 
@@ -281,13 +268,13 @@ static void test_not_a_number(void **state)
         model.bad_step = 3;
         model.bad_token = i % 2 ? 8 : HEED_BOS;
         model.bad_value = (heed_real)NAN;
-        assert_int_equal(search_requests(&model, &o, &heed__usual_budget, &q, &err), HEED_NUMERIC);
+        assert_int_equal(search_requests(&o, &heed__usual_budget, &q, &err), HEED_NUMERIC);
     }
 }
 
 int main(void)
 {
-#define DRAW_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define DRAW_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, made_up_end)
     const struct CMUnitTest tests[] = {
         DRAW_TEST(test_frequencies),       DRAW_TEST(test_wide_nucleus),
         DRAW_TEST(test_alone_as_together), DRAW_TEST(test_seeds_and_samples),

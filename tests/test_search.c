@@ -10,26 +10,10 @@
 #include "failing_allocator.h"
 #include "made_up.h"
 
-static struct made_up model;
-static heed_arena *arena;
-
 static int set_up(void **state)
 {
     (void)state;
-    memset(&model, 0, sizeof model);
-    model.vocabulary = 8;
-    model.longest = 12;
-    model.sharpness = 2;
-    model.joins = true;
-    arena = heed_arena_new(NULL, NULL);
-    return arena ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    heed_arena_free(arena);
-    return 0;
+    return made_up_begin(8, 12);
 }
 
 static heed_status try_search(const heed_search_options *o, const heed_tokens *source,
@@ -372,7 +356,7 @@ static void test_out_of_memory(void **state)
 
 int main(void)
 {
-#define SEARCH_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define SEARCH_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, made_up_end)
     const struct CMUnitTest tests[] = {
         SEARCH_TEST(test_wide_beam_is_exact),
         SEARCH_TEST(test_beam_of_one_is_greedy),

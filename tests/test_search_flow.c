@@ -13,8 +13,6 @@
 
 enum { LINES = 400, LONGEST_LINE = 120, N_BEST = 2, THREADS = 4 };
 
-static struct made_up model;
-static heed_arena *arena;
 static heed__request request[LINES];
 static int32_t words[LINES][LONGEST_LINE];
 static heed_hypothesis alone[LINES * N_BEST], out[LINES * N_BEST];
@@ -25,15 +23,11 @@ static const heed_search_options options = {
 static int set_up(void **state)
 {
     (void)state;
-    memset(&model, 0, sizeof model);
-    model.vocabulary = 10;
-    model.longest = 130;
+    int failed = made_up_begin(10, 130);
     model.sharpness = 1;
     model.eos_bias = -1.5;
-    model.joins = true;
     model.seed = 7;
     model.grid = 0.25;
-    arena = heed_arena_new(NULL, NULL);
     heed_rng_key key = {.seed = 21};
     heed_rng rng = heed_rng_stream(&key);
     for (int64_t i = 0; i < LINES; i++) {
@@ -42,14 +36,7 @@ static int set_up(void **state)
         int64_t n = 1 + heed_rng_below(&rng, (uint64_t)(LINES * LONGEST_LINE + i), LONGEST_LINE);
         request[i] = (heed__request){.source = {words[i], n}, .owner = (void *)(intptr_t)i};
     }
-    return arena ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    heed_arena_free(arena);
-    return 0;
+    return failed;
 }
 
 static void search_batches(const heed_search_options *o, int64_t count, int64_t batch)
@@ -57,7 +44,7 @@ static void search_batches(const heed_search_options *o, int64_t count, int64_t 
     heed_error err = {0};
     struct requests q = {.request = request, .count = count, .arena = arena, .out = out};
     heed__budget budget = {512, 1 << 20, batch};
-    if (search_requests(&model, o, &budget, &q, &err))
+    if (search_requests(o, &budget, &q, &err))
         fail_msg("%s", err.text);
 }
 
@@ -93,8 +80,8 @@ static void shuffle(uint64_t seed)
     }
 }
 
-/* Catches an answer that depends on its neighbours: alone, in batches of 7 and 64, in another order,
- * joining others that are under way or not. */
+/* Catches an answer that depends on its neighbours: alone, in batches of 7 and 64, in another
+ * order, joining others that are under way or not. */
 static void test_any_batch_same_answer(void **state)
 {
     (void)state;
@@ -226,7 +213,7 @@ static void test_room_is_used(void **state)
     for (int i = 0; i < 3; i++) {
         struct requests q = {.request = request, .count = LINES, .arena = arena, .out = out};
         model.most_rows = 0;
-        assert_int_equal(search_requests(&model, &o, &budgets[i], &q, &err), HEED_OK);
+        assert_int_equal(search_requests(&o, &budgets[i], &q, &err), HEED_OK);
         assert_true(model.most_rows <= most[i]);
         assert_true(2 * model.most_rows > most[i] || i == 1);
     }
@@ -295,8 +282,8 @@ static heed_status search_watched(struct watched *w)
 }
 
 /* Catches a search that waits for sentences while it has some, ends because none has come yet, or
- * keeps a short sentence until a long one beside it is done; and failures of the feed that are lost.
- */
+ * keeps a short sentence until a long one beside it is done; and failures of the feed that are
+ * lost. */
 static void test_feed(void **state)
 {
     (void)state;
@@ -371,7 +358,7 @@ static void test_memory_stays(void **state)
 
 int main(void)
 {
-#define FLOW_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define FLOW_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, made_up_end)
     const struct CMUnitTest tests[] = {
         FLOW_TEST(test_any_batch_same_answer),
         FLOW_TEST(test_any_number_of_workers),

@@ -9,35 +9,20 @@
 
 #include "made_up.h"
 
-static struct made_up model;
-static heed_arena *arena;
 static const heed_search_options plain = {
     .beam = 4, .length_penalty = 0.6, .n_best = 1, .extra_length = 10};
 
 static int set_up(void **state)
 {
     (void)state;
-    memset(&model, 0, sizeof model);
-    model.vocabulary = 9;
-    model.longest = 14;
-    model.sharpness = 2;
-    model.joins = true;
-    arena = heed_arena_new(NULL, NULL);
-    return arena ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    heed_arena_free(arena);
-    return 0;
+    return made_up_begin(9, 14);
 }
 
 static void search(const heed_search_options *o, heed_tokens source, heed_tokens prefix,
                    heed_hypothesis *out)
 {
     heed_error err = {0};
-    if (search_prefix(&model, o, source, prefix, arena, out, &err))
+    if (search_prefix(o, source, prefix, out, &err))
         fail_msg("%s", err.text);
 }
 
@@ -248,17 +233,15 @@ static void test_prefix(void **state)
     for (int i = 1; i < 5; i++) {
         heed_error err = {0};
         heed_tokens prefix = {(int32_t[]){5, wrong[i]}, 2};
-        assert_int_equal(search_prefix(&model, &o, source_of(0, 2), prefix, arena, found, &err),
-                         HEED_ARGUMENT);
+        assert_int_equal(search_prefix(&o, source_of(0, 2), prefix, found, &err), HEED_ARGUMENT);
         assert_non_null(strstr(err.text, "a translation cannot begin with token"));
     }
     int32_t many[14] = {5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
     heed_error err = {0};
     search(&o, source_of(0, 2), (heed_tokens){many, 13}, found);
     assert_int_equal(found[0].count, 14);
-    assert_int_equal(
-        search_prefix(&model, &o, source_of(0, 2), (heed_tokens){many, 14}, arena, found, &err),
-        HEED_ARGUMENT);
+    assert_int_equal(search_prefix(&o, source_of(0, 2), (heed_tokens){many, 14}, found, &err),
+                     HEED_ARGUMENT);
     assert_string_equal(err.text, "the beginning of a translation has 14 tokens, expected at most "
                                   "13 as the model takes");
 }
@@ -346,7 +329,7 @@ static void test_whole(void **state)
     struct requests q = {.request = &r, .count = 1, .arena = arena, .out = &found};
     heed_error err = {0};
     model.seed = 5;
-    assert_int_equal(search_requests(&model, &o, &heed__usual_budget, &q, &err), HEED_OK);
+    assert_int_equal(search_requests(&o, &heed__usual_budget, &q, &err), HEED_OK);
     uint64_t history = mix(history_of(&r.source), HEED_BOS);
     double sum = 0;
     assert_int_equal(found.count, 6);
@@ -393,16 +376,15 @@ static void test_wrong_options(void **state)
     heed_hypothesis found;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         heed_error err = {0};
-        assert_int_equal(
-            search_prefix(&model, &wrong[i].o, source_of(0, 1), none, arena, &found, &err),
-            HEED_ARGUMENT);
+        assert_int_equal(search_prefix(&wrong[i].o, source_of(0, 1), none, &found, &err),
+                         HEED_ARGUMENT);
         assert_string_equal(err.text, wrong[i].text);
     }
 }
 
 int main(void)
 {
-#define OPTION_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define OPTION_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, made_up_end)
     const struct CMUnitTest tests[] = {
         OPTION_TEST(test_all_together), OPTION_TEST(test_penalty_forms),
         OPTION_TEST(test_lengths),      OPTION_TEST(test_banned),

@@ -16,7 +16,7 @@
 
 enum { LINES = 400, MOST = 20000, WORKERS = 4 };
 
-static heed_model *model;
+static heed_model *toy;
 static heed_vocab *vocab;
 static struct failing memory;
 static struct made_up prototype, copies[WORKERS + 1];
@@ -42,7 +42,7 @@ static heed_translator *new_translator(int threads)
     heed_error err = {0};
     memory = (struct failing){0};
     heed_allocator a = failing_allocator(&memory);
-    heed_translator *tr = heed_translator_new(model, vocab, vocab, threads, &a, &err);
+    heed_translator *tr = heed_translator_new(toy, vocab, vocab, threads, &a, &err);
     if (!tr)
         fail_msg("%s", err.text);
     opened = 0;
@@ -59,7 +59,7 @@ static int set_up(void **state)
         return -1;
     toy_write_vocabulary(in_folder("v"));
     vocab = heed_vocab_open(in_folder("v"), NULL, NULL, &err);
-    model = heed_model_new(&config, 1, NULL, &err);
+    toy = heed_model_new(&config, 1, NULL, &err);
     prototype = (struct made_up){.seed = 7,
                                  .vocabulary = toy_config.target_vocabulary,
                                  .longest = config.longest,
@@ -74,7 +74,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    heed_model_free(model);
+    heed_model_free(toy);
     heed_vocab_free(vocab);
     return remove_folder(state);
 }
@@ -270,7 +270,8 @@ static void test_memory_stays(void **state)
     }
 }
 
-/* Catches a failure of either side, or of a model, that hangs, is lost, or leaves a thread behind. */
+/* Catches a failure of either side, or of a model, that hangs, is lost, or leaves a thread behind.
+ */
 static void test_failures(void **state)
 {
     (void)state;

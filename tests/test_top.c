@@ -66,8 +66,8 @@ static void check_against_sorting(const heed_scores *scores, const heed__filter 
 }
 
 /* Catches a best one that the block-wise scan skips: at block edges, among equals, in short rows,
- * where the logits are far from the log-probabilities; a wrong token for a column; what is forbidden
- * and taken all the same. */
+ * where the logits are far from the log-probabilities; a wrong token for a column; what is
+ * forbidden and taken all the same. */
 static void test_same_as_sorting(void **state)
 {
     (void)state;

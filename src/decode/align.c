@@ -2,8 +2,8 @@
  *
  * The weights of all pieces of a target word are summed over the pieces of each source word; the
  * source word with the largest sum is taken, the first among equals.  Where words begin the
- * vocabulary knows.  EOS is no word: what was looked at there, for want of anything better, does not
- * count. */
+ * vocabulary knows.  EOS is no word: what was looked at there, for want of anything better, does
+ * not count. */
 #include "decode/align.h"
 #include "decode/search.h"
 

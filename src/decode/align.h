@@ -24,8 +24,8 @@ typedef struct heed__side {
  * token.  Lives in the arena. */
 heed_status heed__align(const heed__side *source, const heed__side *target, const heed_real *weight,
                         int64_t ld, heed_arena *arena, heed__alignment *out, heed_error *err);
-/* Pharaoh's form, "0-0 1-2": source and target word of each pair, of all parts of a line, one behind
- * the other.  Lives in the arena; NULL after an error. */
+/* Pharaoh's form, "0-0 1-2": source and target word of each pair, of all parts of a line, one
+ * behind the other.  Lives in the arena; NULL after an error. */
 const char *heed__pharaoh(const heed__alignment *part, int64_t parts, heed_arena *arena,
                           heed_error *err);
 

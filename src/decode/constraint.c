@@ -2,9 +2,9 @@
  * said already, and one thing over and over.
  *
  * A loop is a stretch at the end of a hypothesis that repeats some 1 to 8 tokens at least four
- * times and is at least 16 long.  A row knows how long it has been doing so: for every period p, how
- * many of its last tokens were equal to the token p before.  A source that repeats itself (dots in
- * a table of contents, a long number) may be answered in its own way: then the stretch must be
+ * times and is at least 16 long.  A row knows how long it has been doing so: for every period p,
+ * how many of its last tokens were equal to the token p before.  A source that repeats itself (dots
+ * in a table of contents, a long number) may be answered in its own way: then the stretch must be
  * twice as long as the source's. */
 #include "base/error.h"
 #include "decode/search_state.h"
@@ -58,7 +58,8 @@ void heed__set_filter(heed__search *s, const heed__sentence *one, int64_t row)
 
 /* ---- loops ---- */
 
-/* The next token is at `place`; how many of the last ones are equal to the token `period` before. */
+/* How many of the last tokens are equal to the one a period before, when `token` has joined them.
+ */
 static int32_t run_after(int32_t run, int32_t token, int32_t before)
 {
     return token == before ? run + 1 : 0;

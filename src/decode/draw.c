@@ -1,6 +1,6 @@
-/* draw.c: one step of a sentence, drawn: every sample takes a token with probability proportional to
- * p^(1/temperature), from all tokens, from the top-k, or from the nucleus: the fewest tokens whose
- * probabilities reach top-p (of the top-k, if both are given).
+/* draw.c: one step of a sentence, drawn: every sample takes a token with probability proportional
+ * to p^(1/temperature), from all tokens, from the top-k, or from the nucleus: the fewest tokens
+ * whose probabilities reach top-p (of the top-k, if both are given).
  *
  * A draw is a function of (seed, number of the sentence, sample, step) and of the distribution
  * alone: neither the batch nor the order of the work changes it. */

@@ -1,7 +1,7 @@
 /* finish.c: hypotheses that are done, their scores, and their way back to the caller:
  *     score(Y) = log P(Y) / penalty(|Y|),  EOS counted in |Y|,
- * with the penalty of Wu et al. (2016), ((5 + |Y|) / 6)^alpha, or the plain |Y|^alpha.  Neither ever
- * falls with the length, which is all that the early stop leans on. */
+ * with the penalty of Wu et al. (2016), ((5 + |Y|) / 6)^alpha, or the plain |Y|^alpha.  Neither
+ * ever falls with the length, which is all that the early stop leans on. */
 #include "decode/search_state.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* search.c: sentences come, take steps together and leave.
  *
  * Whoever is done leaves at once, and when a quarter of the room is free those that wait come in,
- * so that the model encodes several at a time.  A model whose rows must all have one length gets new
- * sentences when the last one has left. */
+ * so that the model encodes several at a time.  A model whose rows must all have one length gets
+ * new sentences when the last one has left. */
 #include "decode/search_state.h"
 
 #include "base/error.h"
