@@ -16,7 +16,7 @@
 
 struct settings {
     struct evaluation e;
-    const char *reference, *model, *source, *compare, *metrics;
+    const char *reference, *model, *source, *compare, *metrics, *by_length, *output;
     bool tokenized;
     heed_search_options search;
     int64_t threads;
@@ -47,6 +47,11 @@ static const heed_option fields[] = {
                      "print the scores of every line instead of the whole"),
     HEED_OPTION_TEXT(struct settings, compare, "compare", NULL, "FILE",
                      "another system's translations: is the difference more than chance?"),
+    HEED_OPTION_TEXT(struct settings, by_length, "by-length", NULL, "EDGES",
+                     "scores by words of the source: 10,15,20 makes four groups; takes several "
+                     "files"),
+    HEED_OPTION_TEXT(struct settings, output, "output", NULL, "FILE",
+                     "draw the scores of --by-length into FILE, which ends in .svg"),
     HEED_OPTION_INT(struct settings, e.resamples, "resamples", "1000", 1, 1000000, "N",
                     "test sets drawn for --compare"),
     HEED_OPTION_INT(struct settings, e.seed, "seed", "1", 0, INT64_MAX, "N",
@@ -55,7 +60,8 @@ static const heed_option fields[] = {
                      "print one JSON object, or one a line with --sentence"),
     HEED_OPTION_TEXT(struct settings, model, "model", NULL, "DIR",
                      "translate --source with this model instead of reading translations"),
-    HEED_OPTION_TEXT(struct settings, source, "source", NULL, "FILE", "what --model translates"),
+    HEED_OPTION_TEXT(struct settings, source, "source", NULL, "FILE",
+                     "what --model translates, or was translated"),
     HEED_SEARCH_OPTIONS(struct settings, search),
     HEED_OPTION_INT(struct settings, threads, "threads", NULL, 1, 64, "N",
                     "threads that translate; all processors if not given"),
@@ -65,13 +71,14 @@ static const char *const examples[] = {
     "heed evaluate --reference test.de --metric bleu,chrf++ --json hyp.de",
     "heed evaluate --reference test.de --compare baseline.de hyp.de",
     "heed evaluate --reference test.de --model m --source test.en --beam 4",
+    "heed evaluate --reference test.de --source test.en --by-length 10,20 a.de b.de",
     NULL,
 };
 const heed_option_set evaluate_options = {
     .command = "heed evaluate",
     .summary = "Score translations with BLEU, chrF and TER",
-    .arguments = "[FILE]",
-    .most = 1,
+    .arguments = "[FILE...]",
+    .most = MOST_SYSTEMS,
     .fields = fields,
     .count = sizeof fields / sizeof *fields,
     .examples = examples,
@@ -184,46 +191,96 @@ static void warn_if_tokenized(const struct settings *s, const char *const *lines
                  (long long)spaced);
 }
 
-static bool run_all(const struct settings *s, const char *hypothesis, heed_arena *arena)
+/* Everything that is read, and what is made of it. */
+struct input {
+    line_reader reference, source, other, file[MOST_SYSTEMS];
+    struct systems systems;
+};
+
+static bool read_input(const struct settings *s, const heed_option_list *files, struct input *in,
+                       heed_arena *arena)
 {
-    line_reader reference = {0}, input = {0}, other = {0};
-    int64_t count = 0;
-    bool good = read_all(&reference, s->reference, NULL, &count) &&
-                read_all(&input, s->model ? s->source : hypothesis, &reference, &count) &&
-                (!s->compare || read_all(&other, s->compare, &reference, &count));
-    const char *const *lines = good ? input.line : NULL;
-    if (good && s->model)
-        lines = translate_all(s, input.line, count, arena);
-    if (lines)
-        warn_if_tokenized(s, lines, count);
-    good = lines && evaluate(&s->e, lines, s->compare ? other.line : NULL, reference.line, count);
-    lines_close(&other);
-    lines_close(&input);
-    lines_close(&reference);
+    struct systems *y = &in->systems;
+    if (!read_all(&in->reference, s->reference, NULL, &y->lines) ||
+        (s->source && !read_all(&in->source, s->source, &in->reference, &y->lines)) ||
+        (s->compare && !read_all(&in->other, s->compare, &in->reference, &y->lines)))
+        return false;
+    y->reference = in->reference.line;
+    y->source = s->source ? in->source.line : y->reference;
+    y->count = s->model || !files->count ? 1 : files->count;
+    y->name[0] = s->model ? s->model : "-";
+    if (s->model)
+        return (y->hypothesis[0] = translate_all(s, y->source, y->lines, arena));
+    for (int i = 0; i < y->count; i++) {
+        y->name[i] = files->count ? files->items[i] : "-";
+        if (!read_all(&in->file[i], y->name[i], &in->reference, &y->lines))
+            return false;
+        y->hypothesis[i] = in->file[i].line;
+    }
+    return true;
+}
+
+static bool run_all(const struct settings *s, const heed_option_list *files, heed_arena *arena)
+{
+    struct input in = {.systems = {.count = 0}};
+    const struct systems *y = &in.systems;
+    bool good = read_input(s, files, &in, arena);
+    if (good)
+        warn_if_tokenized(s, y->hypothesis[0], y->lines);
+    if (good && s->by_length)
+        good = evaluate_by_length(&s->e, y, s->by_length, s->output, arena);
+    else if (good)
+        good = evaluate(&s->e, y->hypothesis[0], s->compare ? in.other.line : NULL, y->reference,
+                        y->lines);
+    for (int i = 0; i < MOST_SYSTEMS; i++)
+        lines_close(&in.file[i]);
+    lines_close(&in.other);
+    lines_close(&in.source);
+    lines_close(&in.reference);
     return good;
+}
+
+/* How many of the files are standard input. */
+static int standard_inputs(const struct settings *s, const heed_option_list *words)
+{
+    const char *const named[] = {s->reference, s->source, s->compare,
+                                 s->model || words->count ? NULL : "-"};
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        n += named[i] && strcmp(named[i], "-") == 0;
+    for (int i = 0; i < words->count; i++)
+        n += strcmp(words->items[i], "-") == 0;
+    return n;
 }
 
 /* Fills in what the options mean together; false after saying what is wrong with them. */
 static bool usage_is_right(struct settings *s, const heed_option_list *words)
 {
-    const char *hypothesis = words->count ? words->items[0] : "-";
     if (!s->reference)
         complain("option '--reference' is missing, expected a file");
-    else if (!s->model != !s->source)
+    else if (s->model ? !s->source : s->source && !s->by_length)
         complain("option '--%s' is missing, expected with '--%s'", s->model ? "source" : "model",
                  s->model ? "model" : "source");
     else if (s->model && words->count)
-        complain("unexpected argument '%s': the translations come from '--model'", hypothesis);
+        complain("unexpected argument '%s': the translations come from '--model'", words->items[0]);
+    else if (words->count > 1 && !s->by_length)
+        complain("unexpected argument '%s': several files are compared with '--by-length' or, two, "
+                 "with '--compare'",
+                 words->items[1]);
     else if (s->search.n_best != 1)
         complain("option '--n-best' is %lld, expected 1: only the best translation is scored",
                  (long long)s->search.n_best);
-    else if ((strcmp(s->reference, "-") == 0) +
-                 (strcmp(s->model ? s->source : hypothesis, "-") == 0) +
-                 (s->compare && strcmp(s->compare, "-") == 0) >
-             1)
+    else if (standard_inputs(s, words) > 1)
         complain("two files are standard input, expected one at most");
     else if (s->e.sentence && s->compare)
         complain("options '--sentence' and '--compare' exclude each other");
+    else if (s->by_length && (s->e.sentence || s->compare))
+        complain("options '--by-length' and '--%s' exclude each other",
+                 s->compare ? "compare" : "sentence");
+    else if (s->output && !s->by_length)
+        complain("option '--output' draws what '--by-length' computes: expected both");
+    else if (s->output && !ends_with(s->output, ".svg"))
+        complain("option '--output' must end in .svg");
     else if (s->tokenized && s->e.tokenize != HEED_TOKENIZE_13A)
         complain("options '--tokenized' and '--tokenize' exclude each other");
     else if (evaluation_choose(&s->e, s->metrics)) {
@@ -243,8 +300,7 @@ int evaluate_run(int argc, const char *const *argv)
     if (!invocation_begin(&in, &evaluate_options, argc, argv, &s))
         code = in.exit_code;
     else if (usage_is_right(&s, &in.words))
-        code = run_all(&s, in.words.count ? in.words.items[0] : "-", in.arena) ? EXIT_DONE
-                                                                               : EXIT_FAILED;
+        code = run_all(&s, &in.words, in.arena) ? EXIT_DONE : EXIT_FAILED;
     invocation_end(&in);
     return code;
 }

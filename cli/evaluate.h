@@ -32,4 +32,25 @@ bool evaluation_choose(struct evaluation *e, const char *names);
 bool evaluate(const struct evaluation *e, const char *const *hypothesis, const char *const *other,
               const char *const *reference, int64_t count);
 
+/* What a metric is called in options and for people; the score of lines, with e's options. */
+const char *evaluation_name(enum metric m);
+const char *evaluation_title(enum metric m);
+heed_status evaluation_score(const struct evaluation *e, enum metric m,
+                             const char *const *hypothesis, const char *const *reference,
+                             int64_t count, double *value, heed_error *err);
+
+/* Translations of the same lines by several systems. */
+#define MOST_SYSTEMS 6 /* as many as curves have colours */
+struct systems {
+    int count;
+    const char *name[MOST_SYSTEMS];
+    const char *const *hypothesis[MOST_SYSTEMS];
+    const char *const *source, *const *reference;
+    int64_t lines;
+};
+/* A table, or JSON, and curves in the file `output` unless that is NULL: scores of the groups of
+ * source lengths that edges, "10,15,20", make.  False after saying what went wrong. */
+bool evaluate_by_length(const struct evaluation *e, const struct systems *s, const char *edges,
+                        const char *output, heed_arena *arena);
+
 #endif

@@ -71,6 +71,26 @@ static heed_status compute(struct score *s, const char *const *hypothesis,
     }
 }
 
+const char *evaluation_name(enum metric m)
+{
+    return names[m];
+}
+
+const char *evaluation_title(enum metric m)
+{
+    return titles[m];
+}
+
+heed_status evaluation_score(const struct evaluation *e, enum metric m,
+                             const char *const *hypothesis, const char *const *reference,
+                             int64_t count, double *value, heed_error *err)
+{
+    struct score s = score_of(e, m);
+    heed_status status = compute(&s, hypothesis, reference, count, err);
+    *value = s.value;
+    return status;
+}
+
 static heed_status compare(struct score *s, const struct evaluation *e, const char *const *a,
                            const char *const *b, const char *const *reference, int64_t count,
                            heed_error *err)
@@ -169,13 +189,14 @@ static bool evaluate_sentences(const struct evaluation *e, const char *const *hy
         if (e->json)
             printf("{\"line\":%lld", (long long)line + 1);
         for (int i = 0; i < e->count; i++) {
-            struct score s = score_of(e, e->metric[i]);
-            if (compute(&s, hypothesis + line, reference + line, 1, err))
+            double value;
+            if (evaluation_score(e, e->metric[i], hypothesis + line, reference + line, 1, &value,
+                                 err))
                 return false;
             if (e->json)
-                printf(",\"%s\":%.10g", names[s.metric], s.value);
+                printf(",\"%s\":%.10g", names[e->metric[i]], value);
             else
-                printf("%s%.4f", i ? "\t" : "", s.value);
+                printf("%s%.4f", i ? "\t" : "", value);
         }
         puts(e->json ? "}" : "");
     }

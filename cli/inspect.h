@@ -12,7 +12,6 @@ struct inspect_settings {
     int colour; /* auto, always, never */
     bool pieces, json;
 };
-bool ends_with(const char *text, const char *end);
 /* Both say what went wrong and return false then. */
 bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr);
 bool inspect_attention(const struct inspect_settings *s, const heed_translator *tr,

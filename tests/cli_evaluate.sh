@@ -55,6 +55,35 @@ run evaluate --reference ref -
 exits 0; cmp -s out whole; verdict $? "'-' gives other scores"
 : >in
 
+# Catches groups of lengths that lose or double a line, columns under the wrong file, a picture that
+# is not drawn.
+printf '%s\n' 'one two' 'one two three' 'one two three four five' >src
+printf '%s\n' 'a b c d e' 'a b c d e f' 'g h i j k l m n' >long.ref
+printf '%s\n' 'a b c d x' 'a b c d e f' 'x y z' >worse
+run evaluate --reference long.ref --source src --by-length 2,4 --metric chrf,ter long.ref worse \
+    --output groups.svg
+exits 0; quiet_err
+prints 'chrF2       lines  long.ref   worse' '1-2             1    100.00   54.33' \
+    '3-4             1    100.00  100.00' '5-              1    100.00    0.00' \
+    'TER         lines  long.ref   worse' '1-2             1      0.00   20.00' \
+    '3-4             1      0.00    0.00' '5-              1      0.00  100.00'
+grep -q '<svg ' groups.svg && grep -q 'worse' groups.svg; verdict $? 'no picture of both files'
+run evaluate --reference long.ref --source src --by-length 2,4 --metric ter --json worse
+exits 0
+says '^{"from":3,"to":4,"lines":1,"mean_words":3,"systems":\[{"name":"worse","ter":0}\]}$'
+run evaluate --reference long.ref --by-length 9 --metric ter worse
+exits 0; prints 'TER         lines   worse' '1-9             3   47.37' '10-             0       -'
+refuses 2 "heed: unexpected argument 'worse': several files are compared with '--by-length' or, two, with '--compare'" \
+    --reference long.ref long.ref worse
+refuses 1 "heed: option '--by-length' is '4,2', expected up to 30 rising numbers of words with commas between, as in 10,15,20" \
+    --reference long.ref --by-length 4,2 worse
+refuses 2 "heed: option '--output' draws what '--by-length' computes: expected both" \
+    --reference long.ref --output x.svg worse
+refuses 2 "heed: option '--output' must end in .svg" \
+    --reference long.ref --by-length 2 --output x.png worse
+refuses 2 "heed: options '--by-length' and '--compare' exclude each other" \
+    --reference long.ref --by-length 2 --compare worse worse
+
 # Catches JSON that machines cannot read, or fields that are missing.
 run evaluate --reference ref --json hyp
 exits 0; quiet_err
