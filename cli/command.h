@@ -23,6 +23,7 @@ typedef struct command {
     X(score)                                                                                       \
     X(evaluate)                                                                                    \
     X(inspect)                                                                                     \
+    X(lab)                                                                                         \
     X(vocab)                                                                                       \
     X(list)                                                                                        \
     X(selftest)                                                                                    \

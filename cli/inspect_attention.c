@@ -3,7 +3,7 @@
 #include "command.h"
 #include "inspect.h"
 
-#include <errno.h>
+#include <heed/io.h>
 #include <heed/show.h>
 #include <jansson.h>
 #include <math.h>
@@ -183,25 +183,6 @@ bool ends_with(const char *text, const char *end)
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
-/* Under a temporary name first, so that a full disk leaves what was there. */
-static heed_status write_file(const char *path, const char *text, heed_error *err)
-{
-    char temporary[4096];
-    errno = 0;
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    FILE *f = n < (int)sizeof temporary ? fopen(temporary, "w") : NULL;
-    bool ok = f && fputs(text, f) >= 0;
-    ok = f && fclose(f) == 0 && ok && rename(temporary, path) == 0;
-    if (ok)
-        return HEED_OK;
-    err->status = HEED_IO;
-    snprintf(err->text, sizeof err->text, "cannot write '%.400s': %s", path,
-             errno ? strerror(errno) : "the name is too long");
-    if (f)
-        remove(temporary);
-    return err->status;
-}
-
 static heed_status write_picture(const struct inspect_settings *s, struct view *v, int64_t large,
                                  heed_error *err)
 {
@@ -209,7 +190,7 @@ static heed_status write_picture(const struct inspect_settings *s, struct view *
     heed_status status = ends_with(s->output, ".svg")
                              ? heed_attention_svg(&v->picture, large, v->arena, &text, err)
                              : heed_attention_html(&v->picture, large, v->arena, &text, err);
-    return status ? status : write_file(s->output, text, err);
+    return status ? status : heed_text_save(s->output, text, err);
 }
 
 static json_t *label_array(heed_labels l)

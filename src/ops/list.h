@@ -67,6 +67,10 @@
     X(attention)                                                                                   \
     X(lstm_step)                                                                                   \
     X(gru_step)                                                                                    \
+    X(ntm_content)                                                                                 \
+    X(ntm_location)                                                                                \
+    X(ntm_read)                                                                                    \
+    X(ntm_write)                                                                                   \
     X(sample)
 
 #endif

@@ -1,0 +1,271 @@
+/* ntm_lab.c: `heed lab ntm`: trains a machine (or the LSTM beside it) on a task of the paper, tests
+ * it on longer sequences than it was trained on, and draws its memory at work. */
+#include "lab.h"
+#include "ntm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct settings {
+    lab_common shared;
+    int task; /* ntm_task */
+    ntm_sizes sizes;
+    int64_t test_sequences;
+};
+static const heed_option fields[] = {
+    LAB_OPTIONS(struct settings, shared),
+    HEED_OPTION_CHOICE(struct settings, task, "task", "copy",
+                       HEED_WORDS("copy", "repeat-copy", "recall", "ngrams", "sort"),
+                       "what to learn"),
+    HEED_OPTION_CHOICE(struct settings, sizes.arch, "arch", "ntm",
+                       HEED_WORDS("ntm", "ntm-ff", "lstm"),
+                       "a machine with an LSTM or a feed-forward controller, or an LSTM alone"),
+    HEED_OPTION_INT(struct settings, sizes.units, "units", "100", 1, 4096, "N",
+                    "of the controller, in each layer"),
+    HEED_OPTION_INT(struct settings, sizes.layers, "layers", "1", 1, HEED_RNN_MAX_LAYERS, "N",
+                    "of an LSTM"),
+    HEED_OPTION_INT(struct settings, sizes.locations, "locations", "128", 2, 65536, "N",
+                    "of the memory"),
+    HEED_OPTION_INT(struct settings, sizes.width, "width", "20", 1, 4096, "N",
+                    "numbers in a location"),
+    HEED_OPTION_INT(struct settings, sizes.read_heads, "read-heads", "1", 1, 64, "N",
+                    "heads that read"),
+    HEED_OPTION_INT(struct settings, sizes.write_heads, "write-heads", "1", 1, 64, "N",
+                    "heads that write"),
+    HEED_OPTION_CHOICE(struct settings, sizes.shift, "shift", "softmax",
+                       HEED_WORDS("softmax", "number"),
+                       "how a head says where to move: a softmax over the offsets, or one number "
+                       "between two of them"),
+    HEED_OPTION_INT(struct settings, sizes.reach, "reach", "1", 0, 64, "N",
+                    "offsets from -N to N"),
+    HEED_OPTION_BOOL(struct settings, sizes.read_first, "read-first", NULL,
+                     "read a step's memory before the write, not after it"),
+    HEED_OPTION_INT(struct settings, test_sequences, "test-sequences", "200", 1, 100000, "N",
+                    "sequences of each size in the test"),
+};
+
+static const char *const quick[] = {"updates", "1500", "batch", "16", NULL};
+static const char *const copy[] = {"task", "copy", "seeds", "3", NULL};
+static const heed_option_bundle *presets(void)
+{
+    static const heed_option_bundle all[] = {
+        {"quick", "copy, shorter than the paper: ten seconds", quick},
+        {"copy", "the paper's copy task, three seeds", copy},
+        {NULL, NULL, NULL},
+    };
+    return all;
+}
+static const char *const examples[] = {"heed lab ntm --quick --model m",
+                                       "heed lab ntm --preset copy --model m", NULL};
+static const heed_option_set options = {
+    .command = "heed lab ntm",
+    .summary = "Neural Turing Machine: learns to use a memory (Graves et al. 2014)",
+    .fields = fields,
+    .count = sizeof fields / sizeof *fields,
+    .bundles = presets,
+    .examples = examples,
+};
+
+struct system {
+    const struct settings *settings;
+    ntm machine;
+};
+
+static void build(void *context, heed_scope s)
+{
+    struct system *y = context;
+    ntm_sizes sizes = y->settings->sizes;
+    ntm_task_channels((ntm_task)y->settings->task, &sizes.in, &sizes.out);
+    ntm_build(&y->machine, s, &sizes);
+}
+
+/* ---- a sequence ---- */
+
+/* What the machine says at the scored steps, as logits (scored*B,out).  watch, if not NULL, gets
+ * the state after every step. */
+static heed_tensor *answer(heed_tape *t, const ntm *m, const ntm_batch *b, ntm_state *watch)
+{
+    int64_t scored = b->steps - b->first;
+    heed_tensor **said = heed_arena_allocate(heed_tape_arena(t), (size_t)scored * sizeof *said);
+    if (!said)
+        return heed_tape_fail(t, HEED_MEMORY, "out of memory for a sequence");
+    heed_tensor *x = heed_input(t, HEED_SHAPE(b->steps * b->batch, b->in), b->x);
+    ntm_state state;
+    ntm_start(t, m, b->batch, &state);
+    for (int64_t i = 0; i < b->steps; i++) {
+        heed_tensor *y = ntm_step(t, m, &state,
+                                  heed_slice_rows(t, x, i * b->batch, (i + 1) * b->batch));
+        if (i >= b->first)
+            said[i - b->first] = y;
+        if (watch)
+            watch[i] = state;
+    }
+    return heed_linear_apply(t, &m->output, heed_concat_rows(t, said, (int)scored));
+}
+
+/* Section 4: the cross-entropy of independent bits, - y log p - (1 - y) log(1 - p) with
+ * p = sigmoid(z), which is softplus(z) - y z; in bits, a bit. */
+static heed_tensor *cross_entropy(heed_tape *t, heed_tensor *z, const ntm_batch *b)
+{
+    heed_tensor *y = heed_input(t, HEED_SHAPE((b->steps - b->first) * b->batch, b->out), b->target);
+    heed_tensor *sum = heed_sum(t, heed_sub(t, heed_softplus(t, z), heed_mul(t, z, y)), HEED_ALL);
+    return heed_scale(t, sum, 1 / (log(2) * (double)heed_tensor_count(y)), 0);
+}
+
+static heed_tensor *loss(void *context, heed_tape *t, const heed_rng *rng)
+{
+    struct system *y = context;
+    ntm_task task = (ntm_task)y->settings->task;
+    ntm_batch b;
+    if (!ntm_task_draw(task, ntm_task_draw_size(task, rng), y->settings->shared.batch, rng,
+                       heed_tape_arena(t), &b))
+        return heed_tape_fail(t, HEED_MEMORY, "out of memory for examples");
+    return cross_entropy(t, answer(t, &y->machine, &b, NULL), &b);
+}
+
+/* ---- testing ---- */
+
+struct tally {
+    double bits;       /* cross-entropy a sequence */
+    double wrong;      /* of all bits, per cent */
+    double right_sequences; /* without a wrong bit, per cent */
+    double optimum;    /* bits a sequence that the best predictor pays; N-grams only */
+};
+
+static int64_t wrong_bits(const heed_tensor *z, const ntm_batch *b, int64_t sequence)
+{
+    int64_t wrong = 0;
+    const heed_real *say = heed_tensor_data(z);
+    for (int64_t i = 0; i < b->steps - b->first; i++)
+        for (int64_t j = 0; j < b->out; j++) {
+            int64_t at = (i * b->batch + sequence) * b->out + j;
+            wrong += (say[at] > 0) != (b->target[at] > 0);
+        }
+    return wrong;
+}
+
+/* `sequences` of one size, drawn from a stream of their own. */
+static struct tally test(struct system *y, heed_tape *t, ntm_size size, int64_t sequences,
+                         uint64_t seed)
+{
+    enum { AT_ONCE = 25 };
+    ntm_task task = (ntm_task)y->settings->task;
+    struct tally r = {0};
+    int64_t bits = 0;
+    for (int64_t done = 0; done < sequences; done += AT_ONCE) {
+        int64_t n = sequences - done < AT_ONCE ? sequences - done : AT_ONCE;
+        heed_rng rng = heed_rng_stream(
+            &(heed_rng_key){.seed = seed, .step = (uint64_t)done, .node = (uint64_t)size.length});
+        ntm_batch b;
+        heed_tape_reset(t);
+        if (!ntm_task_draw(task, size, n, &rng, heed_tape_arena(t), &b))
+            return (struct tally){NAN, NAN, NAN, NAN};
+        heed_tensor *z = answer(t, &y->machine, &b, NULL), *entropy = cross_entropy(t, z, &b);
+        if (!entropy)
+            return (struct tally){NAN, NAN, NAN, NAN};
+        r.bits += (double)heed_tensor_data(entropy)[0] * (double)heed_tensor_count(z);
+        r.optimum += task == NTM_ngrams ? ntm_ngrams_optimum(&b) * (double)n : 0;
+        for (int64_t s = 0; s < n; s++) {
+            int64_t wrong = wrong_bits(z, &b, s);
+            r.wrong += (double)wrong;
+            r.right_sequences += wrong == 0;
+        }
+        bits += heed_tensor_count(z);
+    }
+    r.bits /= (double)sequences;
+    r.optimum /= (double)sequences;
+    r.wrong *= 100 / (double)bits;
+    r.right_sequences *= 100 / (double)sequences;
+    return r;
+}
+
+/* Up to the double of the longest in training; the tests go beyond. */
+static const struct {
+    ntm_size valid[3];
+    struct {
+        ntm_size size;
+        lab_relation relation; /* of the wrong bits, in per cent */
+        double target;
+    } test[8];
+} sizes[] = {
+    [NTM_copy] = {{{20, 1}, {30, 1}, {40, 1}},
+                  {{{10, 1}, LAB_AT_MOST, 0},
+                   {{20, 1}, LAB_AT_MOST, 0},
+                   {{30, 1}, LAB_NO_TARGET, 0},
+                   {{50, 1}, LAB_NO_TARGET, 0},
+                   {{80, 1}, LAB_AT_MOST, 1},
+                   {{120, 1}, LAB_AT_MOST, 5}}},
+    [NTM_repeat_copy] = {{{10, 10}, {12, 10}, {10, 12}},
+                         {{{10, 10}, LAB_AT_MOST, 0},
+                          {{20, 10}, LAB_NO_TARGET, 0},
+                          {{10, 20}, LAB_NO_TARGET, 0},
+                          {{20, 20}, LAB_NO_TARGET, 0}}},
+    [NTM_recall] = {{{6, 1}, {8, 1}, {10, 1}},
+                    {{{6, 1}, LAB_AT_MOST, 0},
+                     {{12, 1}, LAB_AT_MOST, 0},
+                     {{20, 1}, LAB_NO_TARGET, 0}}},
+    [NTM_ngrams] = {{{200, 1}}, {{{200, 1}, LAB_NO_TARGET, 0}}},
+    [NTM_sort] = {{{20, 1}}, {{{20, 1}, LAB_AT_MOST, 10}}},
+};
+
+static double validate(void *context, heed_tape *t)
+{
+    enum { SEQUENCES = 25 };
+    struct system *y = context;
+    double bits = 0;
+    int n = 0;
+    for (; n < 3 && sizes[y->settings->task].valid[n].length; n++)
+        bits += test(y, t, sizes[y->settings->task].valid[n], SEQUENCES, 1000003).bits;
+    return bits / n;
+}
+
+static heed_status evaluate(void *context, lab_session *r, heed_tape *t, heed_error *err)
+{
+    struct system *y = context;
+    int task = y->settings->task;
+    for (int i = 0; i < 8 && sizes[task].test[i].size.length; i++) {
+        ntm_size size = sizes[task].test[i].size;
+        struct tally k = test(y, t, size, y->settings->test_sequences, 2000003);
+        if (heed_tape_error(t)->status)
+            return lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text);
+        char of[64];
+        if (task == NTM_repeat_copy)
+            snprintf(of, sizeof of, "%lld times %lld", (long long)size.repeats,
+                     (long long)size.length);
+        else
+            snprintf(of, sizeof of, "length %lld", (long long)size.length);
+        lab_report(r, k.wrong, sizes[task].test[i].relation, sizes[task].test[i].target,
+                   "%s, wrong bits, %%", of);
+        lab_report(r, k.right_sequences, LAB_NO_TARGET, 0, "%s, sequences without error, %%", of);
+        lab_report(r, k.bits, LAB_NO_TARGET, 0, "%s, bits a sequence", of);
+        if (task == NTM_ngrams) {
+            lab_report(r, k.optimum, LAB_NO_TARGET, 0, "%s, bits of the best predictor", of);
+            lab_report(r, k.bits / k.optimum, LAB_AT_MOST, 1.05, "%s, ratio of the two", of);
+        }
+    }
+    return HEED_OK;
+}
+
+static heed_status draw(void *context, lab_session *r, heed_tape *t, heed_error *err)
+{
+    (void)context, (void)r, (void)t, (void)err;
+    return HEED_OK;
+}
+
+static heed_status run(lab_session *r, const void *settings, heed_error *err)
+{
+    struct system y = {.settings = settings};
+    lab_system system = {.context = &y,
+                         .build = build,
+                         .loss = loss,
+                         .validate = validate,
+                         .measure = "validation, bits a sequence",
+                         .evaluate = evaluate,
+                         .draw = draw};
+    return lab_experiment(r, &lab_ntm, settings, &system, err);
+}
+
+const lab lab_ntm = {
+    .name = "ntm", .options = &options, .settings = sizeof(struct settings), .run = run};
