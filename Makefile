@@ -240,9 +240,9 @@ $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
 # cli, labs and examples see the public headers only; cli also bench/bench.h and labs/lab.h, the
 # tests all.
-$(OUT)/cli/%.o: INTERNAL := -I.
-$(OUT)/tests/%.o: INTERNAL += -I.
-$(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
+$(OUT)/cli/%.o: private INTERNAL := -I.
+$(OUT)/tests/%.o: private INTERNAL += -I.
+$(OUT)/labs/%.o $(OUT)/examples/%.o: private INTERNAL :=
 INTERNAL = -Isrc -I$(OUT)/src -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
 $(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)

@@ -1,6 +1,6 @@
 /* lab.c: `heed lab`: lists the labs, or runs one: options, signals and messages around it. */
-#include "command.h"
 #include "labs/lab.h"
+#include "command.h"
 #include "status_line.h"
 
 #include <math.h>
@@ -63,6 +63,13 @@ static void show_progress(void *context, const lab_progress *p)
     status_show(line, text);
 }
 
+static void write_log(void *context, heed_log_level level, const char *line)
+{
+    (void)level;
+    status_end(context);
+    fprintf(stderr, "%s\n", line);
+}
+
 /* ---- what came of it ---- */
 
 static void print_figures(const lab_session *r)
@@ -84,7 +91,7 @@ static int run_lab(const lab *l, const void *settings, heed_arena *arena)
     char time[32];
     const lab_common *common = settings;
     lab_session r = {.options = common,
-                     .hooks = {show_progress, stop_asked, status_now, &line},
+                     .hooks = {show_progress, stop_asked, status_now, &line, {write_log, &line}},
                      .arena = arena};
     status_begin(&line);
     signal(SIGINT, ask);

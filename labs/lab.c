@@ -25,8 +25,8 @@ heed_status lab_fail(heed_error *err, heed_status status, const char *format, ..
 
 /* ---- figures ---- */
 
-void lab_report(lab_session *r, double value, lab_relation relation, double target, const char *format,
-                ...)
+void lab_report(lab_session *r, double value, lab_relation relation, double target,
+                const char *format, ...)
 {
     if (r->count == LAB_FIGURES)
         return;
@@ -53,8 +53,7 @@ bool lab_figure_met(const lab_figure *f)
 
 static json_t *figure_object(const lab_figure *f)
 {
-    static const char *const relations[] = {
-        [LAB_AT_MOST] = "at most", [LAB_AT_LEAST] = "at least"};
+    static const char *const relations[] = {[LAB_AT_MOST] = "at most", [LAB_AT_LEAST] = "at least"};
     json_t *o = json_object();
     json_object_set_new(o, "name", json_string(f->name));
     json_object_set_new(o, "value", isfinite(f->value) ? json_real(f->value) : json_null());
@@ -195,8 +194,8 @@ static heed_status update(struct training *k, const heed_schedule *schedule, int
                           double *loss, heed_error *err)
 {
     const lab_common *o = k->run->options;
-    heed_rng rng = heed_rng_stream(
-        &(heed_rng_key){.seed = k->run->seed, .step = (uint64_t)step, .node = 1});
+    heed_rng rng =
+        heed_rng_stream(&(heed_rng_key){.seed = k->run->seed, .step = (uint64_t)step, .node = 1});
     heed_tape_reset(k->tape);
     heed_tape_step(k->tape, (uint64_t)step, 0, 0);
     heed_tensor *y = k->system->loss(k->system->context, k->tape, &rng);
@@ -227,11 +226,11 @@ static void add_point(struct training *k, struct history *h, int64_t step)
 static heed_status train_loop(struct training *k, struct history *h, heed_error *err)
 {
     const lab_common *o = k->run->options;
-    heed_schedule schedule = {
-        .kind = o->rate_end > 0 ? HEED_SCHEDULE_COSINE : HEED_SCHEDULE_CONSTANT,
-        .rate = o->rate,
-        .total = o->updates,
-        .floor = o->rate_end};
+    heed_schedule schedule = {.kind =
+                                  o->rate_end > 0 ? HEED_SCHEDULE_COSINE : HEED_SCHEDULE_CONSTANT,
+                              .rate = o->rate,
+                              .total = o->updates,
+                              .floor = o->rate_end};
     int64_t every = o->updates / POINTS + 1;
     k->begun = k->run->hooks.now();
     for (int64_t step = 1; step <= o->updates; step++) {
@@ -270,19 +269,16 @@ static heed_status draw_curves(lab_session *r, const lab_system *system, const s
 }
 
 /* Trains params, whose layers the system's context has, and leaves the best weights in them. */
-static heed_status train(lab_session *r, const lab_system *system, heed_params *params, heed_tape *tape,
-                         double *score, heed_error *err)
+static heed_status train(lab_session *r, const lab_system *system, heed_params *params,
+                         heed_tape *tape, double *score, heed_error *err)
 {
     const lab_common *o = r->options;
     heed_optimizer_options options = {.kind = (heed_optimizer_kind)o->optimizer,
                                       .momentum = o->momentum,
                                       .beta2 = 0.999,
                                       .eps = 1e-8};
-    struct training k = {.run = r,
-                         .system = system,
-                         .params = params,
-                         .tape = tape,
-                         .best_score = INFINITY};
+    struct training k = {
+        .run = r, .system = system, .params = params, .tape = tape, .best_score = INFINITY};
     size_t bytes = (size_t)heed_params_size(params) * sizeof *k.best;
     struct history *h = heed_arena_allocate(r->arena, sizeof *h);
     k.best = heed_arena_allocate(r->arena, bytes);
@@ -323,7 +319,8 @@ static void take_weights(heed_params *to, const heed_real *from)
     memcpy(heed_params_values(to), from, (size_t)heed_params_size(to) * sizeof *from);
 }
 
-static heed_status evaluate(lab_session *r, const lab_system *system, heed_tape *tape, heed_error *err)
+static heed_status evaluate(lab_session *r, const lab_system *system, heed_tape *tape,
+                            heed_error *err)
 {
     heed_status status = system->evaluate(system->context, r, tape, err);
     if (!status && r->chosen)
@@ -331,8 +328,8 @@ static heed_status evaluate(lab_session *r, const lab_system *system, heed_tape 
     return status;
 }
 
-heed_status lab_experiment(lab_session *r, const lab *l, const void *settings, const lab_system *system,
-                           heed_error *err)
+heed_status lab_experiment(lab_session *r, const lab *l, const void *settings,
+                           const lab_system *system, heed_error *err)
 {
     enum { SEEDS = 100 };
     const lab_common *o = r->options;
@@ -342,7 +339,8 @@ heed_status lab_experiment(lab_session *r, const lab *l, const void *settings, c
     int64_t best = 0, done = 0;
     if (make_folder(r, err))
         return err->status;
-    heed_tape *tape = heed_tape_new(&(heed_tape_options){.threads = (int)o->threads}, err);
+    heed_tape *tape =
+        heed_tape_new(&(heed_tape_options){.threads = (int)o->threads, .log = r->hooks.log}, err);
     for (; tape && done < o->seeds && !r->stopped; done++) {
         r->seed = (uint64_t)(o->seed + done);
         heed_params_free(p);

@@ -26,27 +26,31 @@ typedef struct lab_common {
         HEED_OPTION_BOOL(owner, at.json, "json", NULL, "print the results as JSON"),               \
         HEED_OPTION_TEXT(owner, at.weights, "weights", NULL, "FILE",                               \
                          "start from these weights; with --updates 0 only measure them"),          \
-        HEED_OPTION_INT(owner, at.updates, "updates", "50000", 0, 1000000000, "N",                 \
-                        "how long to train"),                                                      \
-        HEED_OPTION_INT(owner, at.batch, "batch", "16", 1, 100000, "N",                            \
-                        "examples an update, all of one size"),                                    \
-        HEED_OPTION_INT(owner, at.valid_every, "valid-every", "1000", 1, 1000000000, "N",          \
-                        "validate after so many updates; the best weights are kept"),              \
-        HEED_OPTION_INT(owner, at.seed, "seed", "1", 0, INT64_MAX, "N", "of weights and examples"), \
+        HEED_OPTION_INT(owner, at.seed, "seed", "1", 0, INT64_MAX, "N",                            \
+                        "of weights and examples"),                                                \
         HEED_OPTION_INT(owner, at.seeds, "seeds", "1", 1, 100, "N",                                \
                         "train so many times, with seeds from --seed on; the best on "             \
                         "validation is kept, all are reported"),                                   \
         HEED_OPTION_INT(owner, at.threads, "threads", NULL, 1, 64, "N",                            \
-                        "threads to use; all processors if not given"),                            \
-        HEED_OPTION_CHOICE(owner, at.optimizer, "optimizer", "adam",                               \
+                        "threads to use; all processors if not given")
+/* Those whose defaults are the lab's own. */
+#define LAB_TRAINING(owner, at, updates_, batch_, valid_every_, optimizer_, rate_, momentum_,      \
+                     clip_norm_, clip_value_)                                                      \
+    HEED_OPTION_INT(owner, at.updates, "updates", updates_, 0, 1000000000, "N",                    \
+                    "how long to train"),                                                          \
+        HEED_OPTION_INT(owner, at.batch, "batch", batch_, 1, 100000, "N",                          \
+                        "examples an update, all of one size"),                                    \
+        HEED_OPTION_INT(owner, at.valid_every, "valid-every", valid_every_, 1, 1000000000, "N",    \
+                        "validate after so many updates; the best weights are kept"),              \
+        HEED_OPTION_CHOICE(owner, at.optimizer, "optimizer", optimizer_,                           \
                            HEED_WORDS("sgd", "adam", "adamw", "rmsprop"), "how weights move"),     \
-        HEED_OPTION_REAL(owner, at.rate, "rate", "0.001", 0, 100, "R", "learning rate"),           \
+        HEED_OPTION_REAL(owner, at.rate, "rate", rate_, 0, 100, "R", "learning rate"),             \
         HEED_OPTION_REAL(owner, at.rate_end, "rate-end", NULL, 0, 100, "R",                        \
                          "falls to this along half a cosine; 0: stays"),                           \
-        HEED_OPTION_REAL(owner, at.momentum, "momentum", NULL, 0, 1, "R", "SGD, RMSProp"),         \
-        HEED_OPTION_REAL(owner, at.clip_norm, "clip-norm", NULL, 0, 1e9, "R",                      \
+        HEED_OPTION_REAL(owner, at.momentum, "momentum", momentum_, 0, 1, "R", "SGD, RMSProp"),    \
+        HEED_OPTION_REAL(owner, at.clip_norm, "clip-norm", clip_norm_, 0, 1e9, "R",                \
                          "largest norm of a gradient; 0: none"),                                   \
-        HEED_OPTION_REAL(owner, at.clip_value, "clip-value", NULL, 0, 1e9, "R",                    \
+        HEED_OPTION_REAL(owner, at.clip_value, "clip-value", clip_value_, 0, 1e9, "R",             \
                          "largest element of a gradient; 0: none")
 
 /* Where a training is. */
@@ -66,6 +70,7 @@ typedef struct lab_hooks {
     bool (*stop)(void *context);                            /* asked before each update */
     double (*now)(void); /* seconds of a clock that only goes forward */
     void *context;
+    heed_log_sink log; /* where HEED_PROFILE's table goes */
 } lab_hooks;
 
 /* A measured number and what was to be reached: AT_MOST, AT_LEAST, or nothing. */
@@ -121,12 +126,12 @@ LAB_LIST(LAB_DECLARE)
 /* The whole of it: makes the model directory, trains the system once for each seed, keeps the one
  * that is best on validation, evaluates all, draws, and writes model.safetensors, config.json,
  * results.json and curves.svg. */
-heed_status lab_experiment(lab_session *r, const lab *l, const void *settings, const lab_system *system,
-                           heed_error *err);
+heed_status lab_experiment(lab_session *r, const lab *l, const void *settings,
+                           const lab_system *system, heed_error *err);
 
 /* Keeps a figure; format makes its name.  What could not be measured is NAN. */
-void lab_report(lab_session *r, double value, lab_relation relation, double target, const char *format,
-                ...) HEED_PRINTF(5, 6);
+void lab_report(lab_session *r, double value, lab_relation relation, double target,
+                const char *format, ...) HEED_PRINTF(5, 6);
 /* Writes a text into the model directory. */
 heed_status lab_write(lab_session *r, const char *name, const char *text, heed_error *err);
 /* results.json as a text in the run's arena; NULL when memory is short. */

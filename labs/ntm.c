@@ -89,8 +89,8 @@ static heed_tensor *shift_weights(heed_tape *t, const ntm_sizes *z, heed_tensor 
     heed_tensor *x = heed_reshape(t, emitted, HEED_SHAPE(rows, shift_width(z)));
     if (z->shift == NTM_SHIFT_SOFTMAX)
         return heed_softmax(t, x);
-    heed_real *offset = heed_arena_allocate(heed_tape_arena(t),
-                                            (size_t)(rows * offsets) * sizeof *offset);
+    heed_real *offset =
+        heed_arena_allocate(heed_tape_arena(t), (size_t)(rows * offsets) * sizeof *offset);
     if (!offset)
         return heed_tape_fail(t, HEED_MEMORY, "out of memory for offsets");
     for (int64_t i = 0; i < rows * offsets; i++)
@@ -126,8 +126,8 @@ static void read_and_write(heed_tape *t, const ntm *m, ntm_state *state, heed_te
     const ntm_sizes *z = &m->sizes;
     int64_t read = z->read_heads * z->locations, all = heads_of(z) * z->locations;
     heed_tensor *before = state->memory;
-    state->memory = heed_ntm_write(t, before, heed_slice_cols(t, state->w, read, all), erase,
-                                   state->add);
+    state->memory =
+        heed_ntm_write(t, before, heed_slice_cols(t, state->w, read, all), erase, state->add);
     state->r = heed_ntm_read(t, heed_slice_cols(t, state->w, 0, read),
                              z->read_first ? before : state->memory);
 }
@@ -189,4 +189,24 @@ void ntm_start(heed_tape *t, const ntm *m, int64_t batch, ntm_state *state)
     state->memory = heed_scale(t, empty, 1, MEMORY_START);
     state->w = for_all(t, heed_reshape(t, heed_softmax(t, m->w_0), all), batch);
     state->r = for_all(t, m->r_0, batch);
+}
+
+heed_tensor *ntm_answer(heed_tape *t, const ntm *m, const ntm_batch *b, ntm_state *watch)
+{
+    int64_t scored = b->steps - b->first;
+    heed_tensor **said = heed_arena_allocate(heed_tape_arena(t), (size_t)scored * sizeof *said);
+    if (!said)
+        return heed_tape_fail(t, HEED_MEMORY, "out of memory for a sequence");
+    heed_tensor *x = heed_input(t, HEED_SHAPE(b->steps * b->batch, b->in), b->x);
+    ntm_state state;
+    ntm_start(t, m, b->batch, &state);
+    for (int64_t i = 0; i < b->steps; i++) {
+        heed_tensor *now = heed_slice_rows(t, x, i * b->batch, (i + 1) * b->batch);
+        heed_tensor *y = ntm_step(t, m, &state, now);
+        if (i >= b->first)
+            said[i - b->first] = y;
+        if (watch)
+            watch[i] = state;
+    }
+    return heed_linear_apply(t, &m->output, heed_concat_rows(t, said, (int)scored));
 }

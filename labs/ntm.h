@@ -25,11 +25,11 @@ typedef struct ntm_sizes {
 
 typedef struct ntm {
     ntm_sizes sizes;
-    heed_rnn_layer lstm;                 /* the controller ... */
-    heed_linear_layer feed_forward;      /* ... or this */
-    heed_linear_layer heads;             /* what all heads emit */
+    heed_rnn_layer lstm;            /* the controller ... */
+    heed_linear_layer feed_forward; /* ... or this */
+    heed_linear_layer heads;        /* what all heads emit */
     heed_linear_layer output;
-    heed_tensor *w_0, *r_0, *h_0, *c_0;  /* how a sequence starts: learned */
+    heed_tensor *w_0, *r_0, *h_0, *c_0; /* how a sequence starts: learned */
 } ntm;
 void ntm_build(ntm *m, heed_scope s, const ntm_sizes *sizes);
 
@@ -47,17 +47,7 @@ heed_tensor *ntm_step(heed_tape *t, const ntm *m, ntm_state *state, heed_tensor 
 
 /* ---- the tasks ---- */
 
-#define NTM_TASK_LIST(X)                                                                           \
-    X(copy)                                                                                        \
-    X(repeat_copy)                                                                                 \
-    X(recall)                                                                                      \
-    X(ngrams)                                                                                      \
-    X(sort)
-typedef enum ntm_task {
-#define NTM_TASK_ENUM(name) NTM_##name,
-    NTM_TASK_LIST(NTM_TASK_ENUM)
-#undef NTM_TASK_ENUM
-} ntm_task;
+typedef enum ntm_task { NTM_COPY, NTM_REPEAT_COPY, NTM_RECALL, NTM_NGRAMS, NTM_SORT } ntm_task;
 
 /* A batch of B sequences of one size.  The machine is shown all of x; what it says from step
  * `first` on is held against the target. */
@@ -81,5 +71,18 @@ bool ntm_task_draw(ntm_task task, ntm_size size, int64_t batch, const heed_rng *
 /* Bits a sequence that the best possible predictor of the dynamic N-grams pays, who knows the prior
  * and has counted: p(1 | context) = (n_1 + 1/2) / (n_0 + n_1 + 1). */
 double ntm_ngrams_optimum(const ntm_batch *b);
+
+/* ---- a machine on a task ---- */
+
+/* What the machine says at the scored steps, as logits (scored*B,out).  watch, if not NULL, gets
+ * the state after every step. */
+heed_tensor *ntm_answer(heed_tape *t, const ntm *m, const ntm_batch *b, ntm_state *watch);
+/* The share of the steps first+1 .. end-1 on which the head moves by one location, always up or
+ * always down, whichever it does more often. */
+double ntm_walking(const ntm *m, const ntm_state *states, int64_t first, int64_t end, int64_t head);
+/* A sequence (the first of the batch), its answer z and the states, as one SVG. */
+heed_status ntm_picture(const ntm *m, const ntm_batch *b, const heed_tensor *z,
+                        const ntm_state *states, const char *title, heed_arena *arena,
+                        const char **svg, heed_error *err);
 
 #endif

@@ -11,14 +11,18 @@
 struct settings {
     lab_common shared;
     int task; /* ntm_task */
+    int64_t longest;
     ntm_sizes sizes;
     int64_t test_sequences;
 };
+static const char *const task_names[] = {"copy", "repeat-copy", "recall", "ngrams", "sort", NULL};
 static const heed_option fields[] = {
     LAB_OPTIONS(struct settings, shared),
-    HEED_OPTION_CHOICE(struct settings, task, "task", "copy",
-                       HEED_WORDS("copy", "repeat-copy", "recall", "ngrams", "sort"),
-                       "what to learn"),
+    LAB_TRAINING(struct settings, shared, "50000", "1", "2500", "rmsprop", "0.0001", "0.9", NULL,
+                 "10"),
+    HEED_OPTION_CHOICE(struct settings, task, "task", "copy", task_names, "what to learn"),
+    HEED_OPTION_INT(struct settings, longest, "longest", NULL, 0, 1000, "N",
+                    "longest sequence in training; 0: the paper's.  Tests grow with it"),
     HEED_OPTION_CHOICE(struct settings, sizes.arch, "arch", "ntm",
                        HEED_WORDS("ntm", "ntm-ff", "lstm"),
                        "a machine with an LSTM or a feed-forward controller, or an LSTM alone"),
@@ -38,8 +42,7 @@ static const heed_option fields[] = {
                        HEED_WORDS("softmax", "number"),
                        "how a head says where to move: a softmax over the offsets, or one number "
                        "between two of them"),
-    HEED_OPTION_INT(struct settings, sizes.reach, "reach", "1", 0, 64, "N",
-                    "offsets from -N to N"),
+    HEED_OPTION_INT(struct settings, sizes.reach, "reach", "1", 0, 64, "N", "offsets from -N to N"),
     HEED_OPTION_BOOL(struct settings, sizes.read_first, "read-first", NULL,
                      "read a step's memory before the write, not after it"),
     HEED_OPTION_INT(struct settings, test_sequences, "test-sequences", "200", 1, 100000, "N",
@@ -83,28 +86,6 @@ static void build(void *context, heed_scope s)
 
 /* ---- a sequence ---- */
 
-/* What the machine says at the scored steps, as logits (scored*B,out).  watch, if not NULL, gets
- * the state after every step. */
-static heed_tensor *answer(heed_tape *t, const ntm *m, const ntm_batch *b, ntm_state *watch)
-{
-    int64_t scored = b->steps - b->first;
-    heed_tensor **said = heed_arena_allocate(heed_tape_arena(t), (size_t)scored * sizeof *said);
-    if (!said)
-        return heed_tape_fail(t, HEED_MEMORY, "out of memory for a sequence");
-    heed_tensor *x = heed_input(t, HEED_SHAPE(b->steps * b->batch, b->in), b->x);
-    ntm_state state;
-    ntm_start(t, m, b->batch, &state);
-    for (int64_t i = 0; i < b->steps; i++) {
-        heed_tensor *y = ntm_step(t, m, &state,
-                                  heed_slice_rows(t, x, i * b->batch, (i + 1) * b->batch));
-        if (i >= b->first)
-            said[i - b->first] = y;
-        if (watch)
-            watch[i] = state;
-    }
-    return heed_linear_apply(t, &m->output, heed_concat_rows(t, said, (int)scored));
-}
-
 /* Section 4: the cross-entropy of independent bits, - y log p - (1 - y) log(1 - p) with
  * p = sigmoid(z), which is softplus(z) - y z; in bits, a bit. */
 static heed_tensor *cross_entropy(heed_tape *t, heed_tensor *z, const ntm_batch *b)
@@ -114,24 +95,33 @@ static heed_tensor *cross_entropy(heed_tape *t, heed_tensor *z, const ntm_batch 
     return heed_scale(t, sum, 1 / (log(2) * (double)heed_tensor_count(y)), 0);
 }
 
+/* The paper's length, or as much shorter or longer as --longest says. */
+static ntm_size scaled(const struct settings *s, ntm_size size)
+{
+    int64_t longest = ntm_task_largest((ntm_task)s->task).length;
+    if (s->longest)
+        size.length = (size.length * s->longest + longest - 1) / longest;
+    return size;
+}
+
 static heed_tensor *loss(void *context, heed_tape *t, const heed_rng *rng)
 {
     struct system *y = context;
     ntm_task task = (ntm_task)y->settings->task;
+    ntm_size size = scaled(y->settings, ntm_task_draw_size(task, rng));
     ntm_batch b;
-    if (!ntm_task_draw(task, ntm_task_draw_size(task, rng), y->settings->shared.batch, rng,
-                       heed_tape_arena(t), &b))
+    if (!ntm_task_draw(task, size, y->settings->shared.batch, rng, heed_tape_arena(t), &b))
         return heed_tape_fail(t, HEED_MEMORY, "out of memory for examples");
-    return cross_entropy(t, answer(t, &y->machine, &b, NULL), &b);
+    return cross_entropy(t, ntm_answer(t, &y->machine, &b, NULL), &b);
 }
 
 /* ---- testing ---- */
 
 struct tally {
-    double bits;       /* cross-entropy a sequence */
-    double wrong;      /* of all bits, per cent */
+    double bits;            /* cross-entropy a sequence */
+    double wrong;           /* of all bits, per cent */
     double right_sequences; /* without a wrong bit, per cent */
-    double optimum;    /* bits a sequence that the best predictor pays; N-grams only */
+    double optimum;         /* bits a sequence that the best predictor pays; N-grams only */
 };
 
 static int64_t wrong_bits(const heed_tensor *z, const ntm_batch *b, int64_t sequence)
@@ -162,11 +152,11 @@ static struct tally test(struct system *y, heed_tape *t, ntm_size size, int64_t 
         heed_tape_reset(t);
         if (!ntm_task_draw(task, size, n, &rng, heed_tape_arena(t), &b))
             return (struct tally){NAN, NAN, NAN, NAN};
-        heed_tensor *z = answer(t, &y->machine, &b, NULL), *entropy = cross_entropy(t, z, &b);
+        heed_tensor *z = ntm_answer(t, &y->machine, &b, NULL), *entropy = cross_entropy(t, z, &b);
         if (!entropy)
             return (struct tally){NAN, NAN, NAN, NAN};
         r.bits += (double)heed_tensor_data(entropy)[0] * (double)heed_tensor_count(z);
-        r.optimum += task == NTM_ngrams ? ntm_ngrams_optimum(&b) * (double)n : 0;
+        r.optimum += task == NTM_NGRAMS ? ntm_ngrams_optimum(&b) * (double)n : 0;
         for (int64_t s = 0; s < n; s++) {
             int64_t wrong = wrong_bits(z, &b, s);
             r.wrong += (double)wrong;
@@ -190,35 +180,87 @@ static const struct {
         double target;
     } test[8];
 } sizes[] = {
-    [NTM_copy] = {{{20, 1}, {30, 1}, {40, 1}},
+    [NTM_COPY] = {{{20, 1}, {30, 1}, {40, 1}},
                   {{{10, 1}, LAB_AT_MOST, 0},
                    {{20, 1}, LAB_AT_MOST, 0},
                    {{30, 1}, LAB_NO_TARGET, 0},
                    {{50, 1}, LAB_NO_TARGET, 0},
                    {{80, 1}, LAB_AT_MOST, 1},
                    {{120, 1}, LAB_AT_MOST, 5}}},
-    [NTM_repeat_copy] = {{{10, 10}, {12, 10}, {10, 12}},
+    [NTM_REPEAT_COPY] = {{{10, 10}, {12, 10}, {10, 12}},
                          {{{10, 10}, LAB_AT_MOST, 0},
                           {{20, 10}, LAB_NO_TARGET, 0},
                           {{10, 20}, LAB_NO_TARGET, 0},
                           {{20, 20}, LAB_NO_TARGET, 0}}},
-    [NTM_recall] = {{{6, 1}, {8, 1}, {10, 1}},
+    [NTM_RECALL] = {{{6, 1}, {8, 1}, {10, 1}},
                     {{{6, 1}, LAB_AT_MOST, 0},
                      {{12, 1}, LAB_AT_MOST, 0},
                      {{20, 1}, LAB_NO_TARGET, 0}}},
-    [NTM_ngrams] = {{{200, 1}}, {{{200, 1}, LAB_NO_TARGET, 0}}},
-    [NTM_sort] = {{{20, 1}}, {{{20, 1}, LAB_AT_MOST, 10}}},
+    [NTM_NGRAMS] = {{{200, 1}}, {{{200, 1}, LAB_NO_TARGET, 0}}},
+    [NTM_SORT] = {{{20, 1}}, {{{20, 1}, LAB_AT_MOST, 10}}},
 };
 
 static double validate(void *context, heed_tape *t)
 {
-    enum { SEQUENCES = 25 };
+    enum { SEQUENCES = 100 };
     struct system *y = context;
+    const ntm_size *valid = sizes[y->settings->task].valid;
     double bits = 0;
     int n = 0;
-    for (; n < 3 && sizes[y->settings->task].valid[n].length; n++)
-        bits += test(y, t, sizes[y->settings->task].valid[n], SEQUENCES, 1000003).bits;
+    for (; n < 3 && valid[n].length; n++)
+        bits += test(y, t, scaled(y->settings, valid[n]), SEQUENCES, 1000003).bits;
     return bits / n;
+}
+
+/* ---- what the heads do ---- */
+
+/* A machine at work on one batch: its answer and the state after every step. */
+struct scene {
+    ntm_batch batch;
+    heed_tensor *z;
+    ntm_state *states;
+};
+
+static heed_status play(struct system *y, heed_tape *t, ntm_size size, int64_t batch,
+                        struct scene *scene, heed_error *err)
+{
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 3000017});
+    heed_tape_reset(t);
+    heed_arena *arena = heed_tape_arena(t);
+    if (!ntm_task_draw((ntm_task)y->settings->task, size, batch, &rng, arena, &scene->batch) ||
+        !(scene->states =
+              heed_arena_allocate(arena, (size_t)scene->batch.steps * sizeof *scene->states)))
+        return lab_fail(err, HEED_MEMORY, "out of memory for a sequence");
+    scene->z = ntm_answer(t, &y->machine, &scene->batch, scene->states);
+    return scene->z ? HEED_OK
+                    : lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text);
+}
+
+/* The best walker among `heads` heads from `head` on. */
+static double walking(const struct system *y, const struct scene *scene, int64_t first, int64_t end,
+                      int64_t head, int64_t heads)
+{
+    double most = 0;
+    for (int64_t h = head; h < head + heads; h++)
+        most = fmax(most, ntm_walking(&y->machine, scene->states, first, end, h));
+    return 100 * most;
+}
+
+/* Section 4.1: while it copies, a head moves by one location a step, to write and to read. */
+static heed_status report_walk(struct system *y, lab_session *r, heed_tape *t, heed_error *err)
+{
+    const ntm_sizes *z = &y->settings->sizes;
+    struct scene scene;
+    ntm_size size = scaled(y->settings, (ntm_size){40, 1});
+    if (play(y, t, size, 10, &scene, err))
+        return err->status;
+    lab_report(r, walking(y, &scene, 0, scene.batch.first - 1, z->read_heads, z->write_heads),
+               LAB_AT_LEAST, 99, "length %lld, steps on which a write head moves by one, %%",
+               (long long)size.length);
+    lab_report(r, walking(y, &scene, scene.batch.first, scene.batch.steps, 0, z->read_heads),
+               LAB_AT_LEAST, 99, "length %lld, steps on which a read head moves by one, %%",
+               (long long)size.length);
+    return HEED_OK;
 }
 
 static heed_status evaluate(void *context, lab_session *r, heed_tape *t, heed_error *err)
@@ -226,12 +268,12 @@ static heed_status evaluate(void *context, lab_session *r, heed_tape *t, heed_er
     struct system *y = context;
     int task = y->settings->task;
     for (int i = 0; i < 8 && sizes[task].test[i].size.length; i++) {
-        ntm_size size = sizes[task].test[i].size;
+        ntm_size size = scaled(y->settings, sizes[task].test[i].size);
         struct tally k = test(y, t, size, y->settings->test_sequences, 2000003);
         if (heed_tape_error(t)->status)
             return lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text);
         char of[64];
-        if (task == NTM_repeat_copy)
+        if (task == NTM_REPEAT_COPY)
             snprintf(of, sizeof of, "%lld times %lld", (long long)size.repeats,
                      (long long)size.length);
         else
@@ -240,18 +282,27 @@ static heed_status evaluate(void *context, lab_session *r, heed_tape *t, heed_er
                    "%s, wrong bits, %%", of);
         lab_report(r, k.right_sequences, LAB_NO_TARGET, 0, "%s, sequences without error, %%", of);
         lab_report(r, k.bits, LAB_NO_TARGET, 0, "%s, bits a sequence", of);
-        if (task == NTM_ngrams) {
+        if (task == NTM_NGRAMS) {
             lab_report(r, k.optimum, LAB_NO_TARGET, 0, "%s, bits of the best predictor", of);
             lab_report(r, k.bits / k.optimum, LAB_AT_MOST, 1.05, "%s, ratio of the two", of);
         }
     }
-    return HEED_OK;
+    bool walks = task == NTM_COPY && y->settings->sizes.arch != NTM_NO_MEMORY;
+    return walks ? report_walk(y, r, t, err) : HEED_OK;
 }
 
 static heed_status draw(void *context, lab_session *r, heed_tape *t, heed_error *err)
 {
-    (void)context, (void)r, (void)t, (void)err;
-    return HEED_OK;
+    struct system *y = context;
+    ntm_size size = scaled(y->settings, ntm_task_largest((ntm_task)y->settings->task));
+    char title[96];
+    const char *svg;
+    struct scene scene;
+    snprintf(title, sizeof title, "%s: a machine at work", task_names[y->settings->task]);
+    if (play(y, t, size, 1, &scene, err) ||
+        ntm_picture(&y->machine, &scene.batch, scene.z, scene.states, title, r->arena, &svg, err))
+        return err->status;
+    return lab_write(r, "memory.svg", svg, err);
 }
 
 static heed_status run(lab_session *r, const void *settings, heed_error *err)

@@ -173,11 +173,11 @@ static const struct {
     ntm_size least, most; /* in training */
     void (*draw)(const ntm_batch *b, ntm_size size, struct draw *d, int64_t sequence);
 } tasks[] = {
-    [NTM_copy] = {BITS + 1, BITS, {1, 1}, {20, 1}, draw_copy},
-    [NTM_repeat_copy] = {BITS + 2, BITS + 1, {1, 1}, {10, 10}, draw_repeat_copy},
-    [NTM_recall] = {ITEM_BITS + 2, ITEM_BITS, {2, 1}, {6, 1}, draw_recall},
-    [NTM_ngrams] = {1, 1, {200, 1}, {200, 1}, draw_ngrams},
-    [NTM_sort] = {BITS + 2, BITS, {20, 1}, {20, 1}, draw_sort},
+    [NTM_COPY] = {BITS + 1, BITS, {1, 1}, {20, 1}, draw_copy},
+    [NTM_REPEAT_COPY] = {BITS + 2, BITS + 1, {1, 1}, {10, 10}, draw_repeat_copy},
+    [NTM_RECALL] = {ITEM_BITS + 2, ITEM_BITS, {2, 1}, {6, 1}, draw_recall},
+    [NTM_NGRAMS] = {1, 1, {200, 1}, {200, 1}, draw_ngrams},
+    [NTM_SORT] = {BITS + 2, BITS, {20, 1}, {20, 1}, draw_sort},
 };
 
 void ntm_task_channels(ntm_task task, int64_t *in, int64_t *out)
@@ -205,20 +205,20 @@ static void steps_of(ntm_task task, ntm_size size, int64_t *shown, int64_t *scor
     *shown = n + 1; /* and the mark */
     *scored = n;
     switch (task) {
-    case NTM_copy:
+    case NTM_COPY:
         break;
-    case NTM_repeat_copy:
+    case NTM_REPEAT_COPY:
         *scored = n * size.repeats + 1;
         break;
-    case NTM_recall:
+    case NTM_RECALL:
         *shown = (n + 1) * (ITEM + 1) + 1;
         *scored = ITEM;
         break;
-    case NTM_ngrams:
+    case NTM_NGRAMS:
         *shown = CONTEXT - 1;
         *scored = n - CONTEXT;
         break;
-    case NTM_sort:
+    case NTM_SORT:
         *scored = n < SORTED ? n : SORTED;
         break;
     }

@@ -10,7 +10,6 @@
 #include "tensor/op.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MEMORY, KEY, BETA };
 #define EPS ((real)1e-8)
@@ -65,9 +64,7 @@ static void match(const heed_opcall *c, int64_t b, int64_t h, real *z)
     real *cosines = kept.cosines + h * n;
     real length = (real)sqrt((double)kernels->row_dot(k, k, m));
     kept.key[h] = length;
-    memset(cosines, 0, (size_t)n * sizeof *cosines);
-    for (int64_t j = 0; j < m; j++)
-        kernels->accumulate(cosines, memory->data + memory_row(memory, b, j), k[j], n);
+    kernels->memory_match(cosines, memory->data + memory_row(memory, b, 0), memory->ld, k, m, n);
     kernels->affine(z, kept.lengths, length, EPS, n);
     kernels->arith(HEED__DIV, cosines, cosines, z, n);
     kernels->affine(z, cosines, beta, 0, n);
@@ -82,11 +79,7 @@ static void forward_rows(void *context, int64_t begin, int64_t end, int thread)
     int64_t m = memory->shape.dim[1], n = memory->cols;
     for (int64_t b = begin; b < end; b++) {
         real *lengths = kept_of(c, b).lengths;
-        memset(lengths, 0, (size_t)n * sizeof *lengths);
-        for (int64_t j = 0; j < m; j++) {
-            const real *row = memory->data + memory_row(memory, b, j);
-            kernels->multiply_add(lengths, row, row, n);
-        }
+        kernels->memory_squares(lengths, memory->data + memory_row(memory, b, 0), memory->ld, m, n);
         kernels->unary(HEED__UNARY_SQRT, lengths, lengths, n);
         for (int64_t h = 0; h < c->in[BETA]->cols; h++)
             match(c, b, h, heed__scratch(c, thread));
@@ -121,8 +114,8 @@ static void head_slopes(const struct slopes *s, int64_t b, int64_t h, real *room
     const real *cosines = kept.cosines + h * n;
     real beta = heed__row(s->c->in[BETA], b)[h], length = kept.key[h];
     real *dd = room, *q = room + n, *along = room + 2 * n;
-    kernels->softmax_backward(dd, n, s->dw + (b * heads + h) * n, heed__row(s->c->out[0], b) + h * n,
-                              1, n, true);
+    kernels->softmax_backward(dd, n, s->dw + (b * heads + h) * n,
+                              heed__row(s->c->out[0], b) + h * n, 1, n, true);
     if (s->beta)
         s->beta[b * s->c->in[BETA]->ld + h] += kernels->row_dot(dd, cosines, n);
     kernels->affine(q, kept.lengths, length, EPS, n);
@@ -139,11 +132,9 @@ static void head_slopes(const struct slopes *s, int64_t b, int64_t h, real *room
         return;
     for (int64_t i = 0; i < n; i++)
         along[i] *= kept.lengths[i] > 0 ? -length / kept.lengths[i] : 0;
-    for (int64_t j = 0; j < m; j++) {
-        real *dm = s->memory + memory_row(memory, b, j);
-        kernels->accumulate(dm, dd, k[j], n);
-        kernels->multiply_add(dm, memory->data + memory_row(memory, b, j), along, n);
-    }
+    int64_t first = memory_row(memory, b, 0);
+    kernels->memory_match_grad(s->memory + first, memory->data + first, memory->ld, dd, along, k, m,
+                               n);
 }
 
 static void backward_rows(void *context, int64_t begin, int64_t end, int thread)

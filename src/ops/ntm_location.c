@@ -139,8 +139,8 @@ static void head_slopes(const struct slopes *s, int64_t b, int64_t h, real *room
         add_rotated(dmixed, dz, p.s[o], by ? p.n - by : 0, p.n);
     }
     if (s->g)
-        s->g[b * c->in[G]->ld + h] += kernels->row_dot(dmixed, p.content, p.n) -
-                                      kernels->row_dot(dmixed, p.previous, p.n);
+        s->g[b * c->in[G]->ld + h] +=
+            kernels->row_dot(dmixed, p.content, p.n) - kernels->row_dot(dmixed, p.previous, p.n);
     if (s->content)
         kernels->accumulate(s->content + b * c->in[CONTENT]->ld + h * p.n, dmixed, p.g, p.n);
     if (s->previous)
@@ -184,7 +184,8 @@ static const heed_opcase cases[] = {
      {HEED_DIMS2(2, 9), HEED_DIMS3(2, 1, 9), HEED_DIMS2(2, 1), HEED_DIMS2(2, 3), HEED_DIMS2(2, 1)},
      .domain = HEED_POSITIVE},
     {"two heads, five offsets",
-     {HEED_DIMS2(2, 14), HEED_DIMS3(2, 1, 14), HEED_DIMS2(2, 2), HEED_DIMS2(2, 10), HEED_DIMS2(2, 2)},
+     {HEED_DIMS2(2, 14), HEED_DIMS3(2, 1, 14), HEED_DIMS2(2, 2), HEED_DIMS2(2, 10),
+      HEED_DIMS2(2, 2)},
      .domain = HEED_POSITIVE},
     {"more offsets than locations",
      {HEED_DIMS2(1, 2), HEED_DIMS1(2), HEED_DIMS2(1, 1), HEED_DIMS2(1, 5), HEED_DIMS2(1, 1)},

@@ -9,8 +9,6 @@
 #include "base/parallel.h"
 #include "tensor/op.h"
 
-#include <string.h>
-
 /* Sizes of a call, and where a row of the memory (or of its gradient) starts. */
 struct sizes {
     int64_t b, m, n, heads, ld;
@@ -144,37 +142,21 @@ static heed_status write_shape(heed_opcall *c)
         if (c->in[i]->rows != s.b || c->in[i]->cols != s.heads * s.m)
             return heed__op_shape_fail(c, names[i], c->in[i], "(%lld,%lld)", (long long)s.b,
                                        (long long)(s.heads * s.m));
-    status = heed__want_scratch(c, (size_t)(2 * s.n) * sizeof(real));
-    return status ? status : heed__out(c, HEED_SHAPE(s.b, s.m, s.n));
-}
-
-/* Multiplies y by what all heads but `except` leave of element m: prod_h (1 - e_h w_h). */
-static void keep(const heed_opcall *c, const struct sizes *s, int64_t b, int64_t m, int64_t except,
-                 real *y, real *room)
-{
-    const heed_kernels *kernels = heed__kernels();
-    for (int64_t h = 0; h < s->heads; h++)
-        if (h != except) {
-            real e = heed__row(c->in[ERASE], b)[h * s->m + m];
-            kernels->affine(room, heed__row(c->in[W], b) + h * s->n, -e, 1, s->n);
-            kernels->arith(HEED__MUL, y, y, room, s->n);
-        }
+    if (s.heads > HEED_MEMORY_MAX_HEADS)
+        return heed__op_shape_fail(c, "w", c->in[W], "at most %d heads", HEED_MEMORY_MAX_HEADS);
+    return heed__out(c, HEED_SHAPE(s.b, s.m, s.n));
 }
 
 static void write_rows(void *context, int64_t begin, int64_t end, int thread)
 {
     const heed_opcall *c = context;
-    const heed_kernels *kernels = heed__kernels();
     struct sizes s = sizes_of(c->in[MEMORY], c->in[W]);
+    (void)thread;
     for (int64_t b = begin; b < end; b++)
-        for (int64_t m = 0; m < s.m; m++) {
-            real *y = heed__row(c->out[0], b * s.m + m);
-            memcpy(y, c->in[MEMORY]->data + memory_row(&s, b, m), (size_t)s.n * sizeof *y);
-            keep(c, &s, b, m, -1, y, heed__scratch(c, thread));
-            for (int64_t h = 0; h < s.heads; h++)
-                kernels->accumulate(y, heed__row(c->in[W], b) + h * s.n,
-                                    heed__row(c->in[ADD], b)[h * s.m + m], s.n);
-        }
+        heed__kernels()->memory_write(heed__row(c->out[0], b * s.m),
+                                      c->in[MEMORY]->data + memory_row(&s, b, 0), s.ld,
+                                      heed__row(c->in[W], b), heed__row(c->in[ERASE], b),
+                                      heed__row(c->in[ADD], b), s.heads, s.m, s.n);
 }
 
 static int64_t write_work(const heed_opcall *c)
@@ -190,57 +172,34 @@ static void write_forward(heed_opcall *c)
 struct writing {
     heed_opcall *c;
     const real *dy;
-    real *memory, *w, *erase, *add; /* NULL where no gradient is wanted */
+    real *grad[4]; /* by input; NULL where none is wanted */
 };
 
-/* With K_h what the other heads leave, P = prod (1 - w_h e_h):
- * dM = dM' P;  de_h = - sum_i dM'_i M_i K_hi w_hi;  da_h = sum_i dM'_i w_hi;
- * dw_hi = dM'_i . (a_h - e_h M_i K_hi) */
-static void element_slopes(const struct writing *k, const struct sizes *s, int64_t b, int64_t m,
-                           real *room)
+/* Row `row` of input i's gradient. */
+static real *slope_row(const struct writing *k, int i, int64_t row)
 {
-    const heed_kernels *kernels = heed__kernels();
-    const heed_opcall *c = k->c;
-    const real *dy = k->dy + (b * s->m + m) * s->n;
-    int64_t row = memory_row(s, b, m);
-    real *part = room, *spare = room + s->n;
-    if (k->memory) {
-        memcpy(part, dy, (size_t)s->n * sizeof *part);
-        keep(c, s, b, m, -1, part, spare);
-        kernels->accumulate(k->memory + row, part, 1, s->n);
-    }
-    for (int64_t h = 0; h < s->heads; h++) {
-        int64_t i = h * s->m + m;
-        const real *w = heed__row(c->in[W], b) + h * s->n;
-        kernels->arith(HEED__MUL, part, dy, c->in[MEMORY]->data + row, s->n);
-        keep(c, s, b, m, h, part, spare);
-        if (k->erase)
-            k->erase[b * c->in[ERASE]->ld + i] -= kernels->row_dot(part, w, s->n);
-        if (k->add)
-            k->add[b * c->in[ADD]->ld + i] += kernels->row_dot(dy, w, s->n);
-        if (k->w) {
-            real *dw = k->w + b * c->in[W]->ld + h * s->n;
-            kernels->accumulate(dw, dy, heed__row(c->in[ADD], b)[i], s->n);
-            kernels->accumulate(dw, part, -heed__row(c->in[ERASE], b)[i], s->n);
-        }
-    }
+    return k->grad[i] ? k->grad[i] + row * k->c->in[i]->ld : NULL;
 }
 
+/* Derivatives stand in kernel/memory.h. */
 static void write_slopes(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct writing *k = context;
-    struct sizes s = sizes_of(k->c->in[MEMORY], k->c->in[W]);
+    heed_tensor *const *in = k->c->in;
+    struct sizes s = sizes_of(in[MEMORY], in[W]);
+    (void)thread;
     for (int64_t b = begin; b < end; b++)
-        for (int64_t m = 0; m < s.m; m++)
-            element_slopes(k, &s, b, m, heed__scratch(k->c, thread));
+        heed__kernels()->memory_write_grad(
+            slope_row(k, MEMORY, b * s.m), slope_row(k, W, b), slope_row(k, ERASE, b),
+            slope_row(k, ADD, b), k->dy + b * s.m * s.n, heed__row(in[MEMORY], b * s.m), s.ld,
+            heed__row(in[W], b), heed__row(in[ERASE], b), heed__row(in[ADD], b), s.heads, s.m, s.n);
 }
 
 static void write_backward(heed_opcall *c)
 {
-    real *grad[4];
+    struct writing k = {.c = c, .dy = heed__out_grad(c, 0)};
     for (int i = 0; i < 4; i++)
-        grad[i] = heed__wants(c, i) ? heed__grad(c, i) : NULL;
-    struct writing k = {c, heed__out_grad(c, 0), grad[MEMORY], grad[W], grad[ERASE], grad[ADD]};
+        k.grad[i] = heed__wants(c, i) ? heed__grad(c, i) : NULL;
     heed__parallel(heed__threads(c), c->in[W]->rows, 1, 2 * write_work(c), write_slopes, &k);
 }
 
