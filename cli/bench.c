@@ -110,7 +110,7 @@ static int run_train(int argc, const char *const *argv)
     if (!invocation_begin(&in, &train_set, argc, argv, &s)) {
         code = in.exit_code;
     } else {
-        int64_t words = s.vocabulary ? s.vocabulary : s.model.transformer.d < 512 ? 8000 : 32000;
+        int64_t words = s.vocabulary ? s.vocabulary : s.model.d < 512 ? 8000 : 32000;
         s.model.source_vocabulary = s.model.target_vocabulary = words;
         bench_train_settings b = {.common = {(int)s.common.threads, s.common.json, NULL},
                                   .preset = preset_of(argc, argv),

@@ -129,16 +129,20 @@ static json_t *training(const char *folder)
     return found;
 }
 
+static json_t *configuration(const char *folder)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    return json_load_file(path, 0, NULL);
+}
+
 static json_t *facts(const struct inspect_settings *s, const heed_translator *tr, int tokens)
 {
-    const heed_model_config *c = heed_model_configuration(heed_translator_model(tr));
-    const heed_transformer_config *t = &c->transformer;
+    char summary[HEED_MODEL_SUMMARY];
     const heed_vocab *source = heed_translator_source(tr), *target = heed_translator_target(tr);
-    json_t *all = json_pack(
-        "{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "model", json_string_nocheck(s->model),
-        "arch", "transformer", "encoder_layers", (json_int_t)t->encoder_layers, "decoder_layers",
-        (json_int_t)t->decoder_layers, "d", (json_int_t)t->d, "ff", (json_int_t)t->ff, "heads",
-        (json_int_t)t->heads, "pre_norm", t->pre_norm, "longest", (json_int_t)c->longest);
+    json_t *all = json_pack("{s:o, s:s, s:o}", "model", json_string_nocheck(s->model), "summary",
+                            heed_model_summary(heed_translator_model(tr), summary), "config",
+                            configuration(s->model));
     json_object_set_new(all, "vocabulary",
                         json_pack("{s:s, s:b, s:i, s:i}", "tokens", kinds[tokens], "shared",
                                   source == target, "source", (int)heed_vocab_size(source),
@@ -203,18 +207,15 @@ static void print_training(const json_t *run)
 static void print_facts(const json_t *all)
 {
     const json_t *v = json_object_get(all, "vocabulary");
-    printf("%s: %s, %lld+%lld layers, d %lld, ff %lld, %lld heads, %s-norm\n",
-           json_string_value(json_object_get(all, "model")),
-           json_string_value(json_object_get(all, "arch")), number(all, "encoder_layers"),
-           number(all, "decoder_layers"), number(all, "d"), number(all, "ff"), number(all, "heads"),
-           json_is_true(json_object_get(all, "pre_norm")) ? "pre" : "post");
+    printf("%s: %s\n", json_string_value(json_object_get(all, "model")),
+           json_string_value(json_object_get(all, "summary")));
     const char *tokens = json_string_value(json_object_get(v, "tokens"));
     if (json_is_true(json_object_get(v, "shared")))
         printf("vocabulary: %s, %lld pieces for both sides\n", tokens, number(v, "source"));
     else
         printf("vocabulary: %s, %lld source and %lld target pieces\n", tokens, number(v, "source"),
                number(v, "target"));
-    printf("sentences: up to %lld tokens\n", number(all, "longest"));
+    printf("sentences: up to %lld tokens\n", number(json_object_get(all, "config"), "longest"));
     print_counts("parameters", "all", json_object_get(all, "parts"));
     print_counts("bytes", "all", json_object_get(all, "files"));
     const json_t *run = json_object_get(all, "training");

@@ -40,7 +40,7 @@ exits 2; complains "heed: option '--threads' needs a value"
 run selftest extra
 exits 2; complains "heed: unexpected argument 'extra'"
 run list
-exits 2; complains 'heed: missing argument, expected ops'
+exits 2; complains 'heed: missing argument, expected ops|attention'
 run list op
 exits 2; complains "heed: unknown list 'op'; did you mean 'ops'?"; quiet_out
 run bench kernel
@@ -66,6 +66,12 @@ unset HEED_ISA
 run list ops
 exits 0; says '^softmax  *[0-9]* cases  y'; says '^attention '; quiet_err
 [ "$(wc -l <out)" -gt 40 ]; verdict $? 'fewer than 40 operators'
+
+# Catches a mechanism of attention that is not listed, or without its paper and abilities.
+run list attention
+exits 0; says '^score$'; says '^  additive  *v.tanh(W q + U k)$'; quiet_err
+says '^  *Luong et al. 2015; costs .*; can: cross cache weights heads widths$'
+[ "$(grep -c '; can: ' out)" = 13 ]; verdict $? 'not 13 mechanisms'
 
 # Catches a wrong gradient in this build, a summary that scripts cannot read, and a config file or
 # its precedence ignored by a command.

@@ -30,7 +30,7 @@ says '^vocabulary: whitespace, '
 says '^  encoder '; says '^  decoder '; says '^  model.safetensors '; says '^  config.json '
 says '^  updates  *20$'
 run inspect --model m --json
-exits 0; says '"encoder_layers": 2'; says '"updates": 20'
+exits 0; says '"encoder-layers": 2'; says '"updates": 20'
 
 # Catches facts that are lost with a name that is not UTF-8.
 odd=$(printf 'm\377')

@@ -24,16 +24,16 @@ enum { VOCABULARY = 17, MOST_PAIRS = 64, LONGEST = 24 };
 static heed_model_config small_config(void)
 {
     return (heed_model_config){
-        .transformer = {.encoder_layers = 2,
-                        .decoder_layers = 2,
-                        .d = 16,
-                        .ff = 24,
+        .encoder_layers = 2,
+        .decoder_layers = 2,
+        .d = 16,
+        .tying = HEED_TIE_ALL,
+        .transformer = {.ff = 24,
                         .heads = 4,
                         .activation = HEED_RELU,
                         .residual = true,
                         .scale_scores = true,
-                        .positions = HEED_POSITIONS_SINUSOID,
-                        .tying = HEED_TIE_ALL},
+                        .positions = HEED_POSITIONS_SINUSOID},
         .longest = LONGEST,
         .label_smoothing = 0.1,
         .source_vocabulary = VOCABULARY,

@@ -126,22 +126,22 @@ static void test_model(void **state)
     const heed_tokens sources[2] = {{source, 3}, {source + 1, 2}};
     const heed_tokens targets[2] = {{target, 2}, {target + 1, 1}};
     heed_error err = {0};
-    heed_model_config config = {.transformer = {.encoder_layers = 1,
-                                                .decoder_layers = 1,
-                                                .d = 16,
-                                                .ff = 16,
+    heed_model_config config = {.encoder_layers = 1,
+                                .decoder_layers = 1,
+                                .d = 16,
+                                .tying = HEED_TIE_ALL,
+                                .transformer = {.ff = 16,
                                                 .heads = 2,
                                                 .activation = HEED_RELU,
                                                 .residual = true,
                                                 .scale_scores = true,
-                                                .positions = HEED_POSITIONS_SINUSOID,
-                                                .tying = HEED_TIE_ALL},
+                                                .positions = HEED_POSITIONS_SINUSOID},
                                 .longest = 16,
                                 .label_smoothing = 0.1,
                                 .source_vocabulary = 20,
                                 .target_vocabulary = 20};
     for (int dropout = 0; dropout < 2; dropout++) {
-        config.transformer.dropout = dropout ? 0.3 : 0;
+        config.dropout = dropout ? 0.3 : 0;
         heed_model *m = heed_model_new(&config, 1, NULL, &err);
         heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = 1}, &err);
         assert_true(m && t);

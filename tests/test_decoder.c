@@ -143,13 +143,13 @@ static void cached_steps_are_the_forward_pass(void **state)
     (void)state;
     heed_model_config config = small_config();
     heed_transformer_config *c = &config.transformer;
-    c->dropout = c->attention_dropout = c->ff_dropout = 0.3; /* must not act */
+    config.dropout = config.attention.dropout = c->ff_dropout = 0.3; /* must not act */
     check_model(&config);
     c->pre_norm = true;
     c->norm = HEED_NORM_RMS;
     c->positions = HEED_POSITIONS_LEARNED;
     c->attention_bias = true;
-    c->tying = HEED_TIE_NONE;
+    config.tying = HEED_TIE_NONE;
     config.source_vocabulary = VOCABULARY + 2;
     check_model(&config);
     c->norm = HEED_NORM_BATCH;
@@ -157,9 +157,14 @@ static void cached_steps_are_the_forward_pass(void **state)
     c->d_k = 3;
     c->d_v = 5;
     c->positions = HEED_POSITIONS_NONE;
-    c->tying = HEED_TIE_TARGET;
+    config.tying = HEED_TIE_TARGET;
     c->scale_scores = false;
     check_model(&config);
+    for (int score = HEED_SCORE_DOT; score <= HEED_SCORE_LOCATION; score++) {
+        config = small_config();
+        config.attention.score = score;
+        check_model(&config);
+    }
 }
 
 /* Catches: probabilities that are none. */
@@ -276,7 +281,7 @@ static void thirty_two_pairs_are_learnt_by_heart(void **state)
 {
     (void)state;
     heed_model_config config = small_config();
-    config.transformer.d = 32;
+    config.d = 32;
     config.transformer.ff = 64;
     config.label_smoothing = 0;
     heed_model *m = new_model(&config);

@@ -238,12 +238,59 @@ static void masked_sums(void **state)
             }
 }
 
+/* Catches: a tail of a key left out, a gradient assigned or written beyond, one that needs another.
+ */
+static void additive_score(void **state)
+{
+    enum { KEYS = 5 };
+    const heed_kernels *k;
+    static heed_real q[MOST], v[MOST], keys[BIG], e[KEYS], de[KEYS], dq[LD], dv[LD], dk[BIG];
+    (void)state;
+    fill(q, MOST, 0.4);
+    fill(v, MOST, 1.3);
+    fill(keys, BIG, 2.2);
+    fill(de, KEYS, 0.9);
+    for (int set = 0; (k = heed__kernels_at(set)); set++)
+        for (int64_t d = 1; d <= MOST; d += d < 20 ? 1 : 7)
+            for (int skip = -1; skip < 3; skip++) { /* which gradient is not asked for */
+                double want_q[MOST] = {0}, want_v[MOST] = {0};
+                for (int64_t i = 0; i < LD; i++)
+                    dq[i] = dv[i] = GUARD;
+                for (int64_t i = 0; i < BIG; i++)
+                    dk[i] = GUARD;
+                k->additive_scores(e, q, keys, LD, v, KEYS, d);
+                k->additive_grads(skip == 0 ? NULL : dq, skip == 1 ? NULL : dk,
+                                  skip == 2 ? NULL : dv, de, q, keys, LD, v, KEYS, d);
+                for (int64_t j = 0; j < KEYS; j++) {
+                    double sum = 0;
+                    for (int64_t i = 0; i < d; i++) {
+                        const double x = tanh((double)q[i] + (double)keys[j * LD + i]);
+                        const double slope = (double)de[j] * (double)v[i] * (1 - x * x);
+                        sum += (double)v[i] * x;
+                        want_q[i] += slope;
+                        want_v[i] += (double)de[j] * x;
+                        expect("additive dk", i, (double)(dk[j * LD + i] - GUARD) / 77,
+                               skip == 1 ? 0 : slope / 77);
+                    }
+                    expect("additive_scores", j, (double)e[j] / 10, sum / 10);
+                    assert_true(dk[j * LD + d] == GUARD);
+                }
+                for (int64_t i = 0; i < d; i++) {
+                    expect("additive dq", i, (double)(dq[i] - GUARD) / 77,
+                           skip == 0 ? 0 : want_q[i] / 77);
+                    expect("additive dv", i, (double)(dv[i] - GUARD) / 77,
+                           skip == 2 ? 0 : want_v[i] / 77);
+                }
+                assert_true(dq[d] == GUARD && dv[d] == GUARD);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bias_and_relu),      cmocka_unit_test(sums_of_columns),
-        cmocka_unit_test(batch_norm_columns), cmocka_unit_test(cross_entropy_rows),
-        cmocka_unit_test(masked_sums),
+        cmocka_unit_test(additive_score),     cmocka_unit_test(bias_and_relu),
+        cmocka_unit_test(sums_of_columns),    cmocka_unit_test(batch_norm_columns),
+        cmocka_unit_test(cross_entropy_rows), cmocka_unit_test(masked_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,7 +350,7 @@ static void mha_gradients(void **state)
     static const heed_mha_options rows[] = {
         {.d = 6, .heads = 2},
         {.d = 6, .heads = 3, .causal = true, .bias = true, .dropout = 0.3},
-        {.d = 4, .heads = 1, .d_k = 3, .d_v = 5, .unscaled = true},
+        {.d = 4, .heads = 1, .d_k = 3, .d_v = 5, .score = HEED_SCORE_DOT},
         {.d = 6, .heads = 2, .cross = true, .memory_d = 5, .bias = true},
     };
     (void)state;

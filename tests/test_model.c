@@ -57,12 +57,12 @@ static void presets_are_the_published_sizes(void **state)
                  {"big", {6, 6}, 1024, 4096, 16, 0.3}};
     for (int i = 0; i < 5; i++) {
         heed_model_config c = preset(sizes[i].name);
-        assert_int_equal(c.transformer.encoder_layers, sizes[i].layers[0]);
-        assert_int_equal(c.transformer.decoder_layers, sizes[i].layers[1]);
-        assert_int_equal(c.transformer.d, sizes[i].d);
+        assert_int_equal(c.encoder_layers, sizes[i].layers[0]);
+        assert_int_equal(c.decoder_layers, sizes[i].layers[1]);
+        assert_int_equal(c.d, sizes[i].d);
         assert_int_equal(c.transformer.ff, sizes[i].ff);
         assert_int_equal(c.transformer.heads, sizes[i].heads);
-        assert_true(c.transformer.dropout == sizes[i].dropout);
+        assert_true(c.dropout == sizes[i].dropout);
         assert_string_equal(heed_model_presets()[i].name, sizes[i].name);
     }
     assert_null(heed_model_presets()[5].name);
@@ -116,7 +116,7 @@ static void attention_starts_out_even(void **state)
 {
     (void)state;
     heed_model_config config = small_config();
-    config.transformer.d = 64;
+    config.d = 64;
     config.transformer.heads = 2; /* d_k is 32: the scale counts */
     double scaled = mean_entropy(&config);
     config.transformer.scale_scores = false;
@@ -131,8 +131,8 @@ static void attention_maps_are_in_order(void **state)
 {
     (void)state;
     heed_model_config config = small_config();
-    config.transformer.decoder_layers = 3;
-    config.transformer.dropout = config.transformer.attention_dropout = 0.3; /* must not act */
+    config.decoder_layers = 3;
+    config.dropout = config.attention.dropout = 0.3; /* must not act */
     heed_model *m = new_model(&config);
     heed_tape *t = new_tape(2);
     struct pairs *p = draw_pairs(3, 9);
@@ -200,7 +200,7 @@ static void wrong_configurations_are_refused(void **state)
 {
     (void)state;
     heed_model_config config = small_config();
-    config.transformer.d = 128;
+    config.d = 128;
     config.transformer.heads = 7;
     refused(&config, "--heads 7 does not divide --d 128: use --heads 4 or 8, or give both --d-k "
                      "and --d-v");
@@ -213,23 +213,30 @@ static void wrong_configurations_are_refused(void **state)
             "--tying all needs one vocabulary for both sides, found 17 source and 20 target "
             "pieces: use a joint vocabulary, or --tying target");
     REFUSED(source_vocabulary, 2, "the source vocabulary has 2 pieces, expected at least 3");
-    REFUSED(arch, 9, "architecture 9 is none of the 1 there are");
+    REFUSED(arch, 9, "option '--arch' is 9, expected a whole number from 0 to 0");
     REFUSED(longest, 1, "option '--longest' is 1, expected a whole number from 2 to 1000000");
     /* What a configuration file could not say. */
     REFUSED(label_smoothing, 0.995,
             "option '--label-smoothing' is 0.995, expected a number from 0");
-    REFUSED(transformer.encoder_layers, 0,
+    REFUSED(encoder_layers, 0,
             "option '--encoder-layers' is 0, expected a whole number from 1 to 256");
     REFUSED(transformer.heads, 0, "option '--heads' is 0, expected a whole number from 1 to 1024");
     REFUSED(transformer.d_k, -1, "option '--d-k' is -1, expected a whole number from 0 to 65536");
     REFUSED(transformer.norm, 3, "option '--norm' is 3, expected a whole number from 0 to 2");
-    REFUSED(transformer.dropout, 0.97,
-            "option '--dropout' is 0.97, expected a number from 0 to 0.95");
+    REFUSED(dropout, 0.97, "option '--dropout' is 0.97, expected a number from 0 to 0.95");
     REFUSED(transformer.ff_dropout, NAN, "option '--ff-dropout' is nan, expected a number");
+    REFUSED(attention.score, 6,
+            "option '--attention-score' is 6, expected a whole number from 0 to 5");
+    REFUSED(attention.pattern, HEED_PATTERN_LOCAL_P,
+            "--attention-window local-m and local-p follow a decoder from step to step: use --arch "
+            "rnn, or --attention-window global");
+    REFUSED(attention.normaliser, HEED_NORMALISE_HARD,
+            "--attention-choice hard needs one choice a step to reward: use --arch rnn, or "
+            "--attention-choice soft");
     config = small_config();
-    config.transformer.d = 65536;
+    config.d = 65536;
     config.transformer.ff = 1048576;
-    config.transformer.encoder_layers = 256;
+    config.encoder_layers = 256;
     refused(&config, "3.993e+07 million parameters take ");
     refused(&config, " GB with their gradients, this machine has ");
 }

@@ -49,6 +49,7 @@ static void wrong_lengths(void **state)
 struct layers {
     heed_rnn_layer rnn;
     heed_mha_layer mha;
+    heed_attend_layer local;
 };
 
 typedef heed_tensor *segmented(heed_tape *t, const struct layers *l, heed_tensor *x,
@@ -72,6 +73,13 @@ static heed_tensor *mha(heed_tape *t, const struct layers *l, heed_tensor *x,
                         const heed_segments *s)
 {
     return heed_mha_apply(t, &l->mha, x, x, s, s, NULL);
+}
+
+static heed_tensor *local(heed_tape *t, const struct layers *l, heed_tensor *x,
+                          const heed_segments *s)
+{
+    heed_memory m = heed_attend_memory(t, &l->local, x, x, s);
+    return heed_attend(t, &l->local, x, &m, s, NULL);
 }
 
 static heed_tensor *softmax(heed_tape *t, const struct layers *l, heed_tensor *x,
@@ -142,11 +150,18 @@ static heed_tensor *max(heed_tape *t, const struct layers *l, heed_tensor *x,
 static const struct {
     const char *name;
     segmented *run;
-} operators[] = {
-    {"attention", attention},     {"causal attention", causal}, {"multi-head layer", mha},
-    {"segment_softmax", softmax}, {"segment_shift", shift},     {"segment_shift back", shift_back},
-    {"segment_reverse", reverse}, {"bidirectional LSTM", rnn},  {"segment_sum", sum},
-    {"segment_mean", mean},       {"segment_max", max}};
+} operators[] = {{"attention", attention},
+                 {"causal attention", causal},
+                 {"multi-head layer", mha},
+                 {"local-p", local},
+                 {"segment_softmax", softmax},
+                 {"segment_shift", shift},
+                 {"segment_shift back", shift_back},
+                 {"segment_reverse", reverse},
+                 {"bidirectional LSTM", rnn},
+                 {"segment_sum", sum},
+                 {"segment_mean", mean},
+                 {"segment_max", max}};
 
 /* Catches: a window, a carry or a sum that runs over the end of a sentence. */
 static void no_sentence_changes_another(void **state)
@@ -158,6 +173,13 @@ static void no_sentence_changes_another(void **state)
                    &(heed_rnn_options){.layers = 2, .bidirectional = true, .in = D, .d = D});
     heed_mha_build(&l.mha, heed_scope_enter(heed_params_scope(p), "mha"),
                    &(heed_mha_options){.d = D, .heads = 2});
+    heed_attend_build(&l.local, heed_scope_enter(heed_params_scope(p), "local"),
+                      &(heed_attend_options){.score = HEED_SCORE_ADDITIVE,
+                                             .pattern = HEED_PATTERN_LOCAL_P,
+                                             .window = 2,
+                                             .heads = 2,
+                                             .query_d = D,
+                                             .key_d = D});
     assert_int_equal(heed_params_finish(p, 1, NULL), HEED_OK);
     heed_tape *t = heed_tape_new(NULL, NULL);
     heed_real x[N * D], before[N * 2 * D];

@@ -21,13 +21,18 @@ enum { N = 2800, D = 96, B = 5, INPUTS = 5 };
 static const int64_t lengths[B] = {1000, 0, 1, 1500, 299};
 
 /* x, y (N,D); v (D); w (D,D); u (D,4D).  ids are below D, some -1.  The segments s have N
- * rows. */
+ * rows, and so have the short ones, of 100 each. */
 struct batch {
     heed_tensor *in[INPUTS];
     int32_t ids[N], positions[N];
     uint8_t mask[N];
-    const heed_segments *s;
+    const heed_segments *s, *short_ones;
 };
+#define PAIRS(heads)                                                                               \
+    (heed_pairs)                                                                                   \
+    {                                                                                              \
+        b->short_ones, b->short_ones, heads, NULL, NULL                                            \
+    }
 #define IN                                                                                         \
     heed_tensor *x = b->in[0], *y = b->in[1], *v = b->in[2], *w = b->in[3], *u = b->in[4];         \
     (void)x, (void)y, (void)v, (void)w, (void)u
@@ -113,6 +118,16 @@ static heed_tensor *column(heed_tape *t, heed_tensor *x)
     X(project_agreement, heed_project_agreement(t, x, w, b->ids, 0.1, 5, 0.01, NULL)) \
     X(attention, heed_attention(t, x, y, y, b->s, b->s, &(heed_attention_options){ \
         .heads = 4, .causal = true, .dropout = 0.1})) \
+    X(unit, heed_unit(t, x, 4, 1e-6)) \
+    X(pairs_dot, heed_pairs_dot(t, x, y, 0.1, &PAIRS(4))) \
+    X(pairs_additive, heed_pairs_additive(t, x, y, v, &PAIRS(2))) \
+    X(pairs_location, heed_pairs_location(t, heed_matmul(t, x, u, HEED_NN), &PAIRS(1))) \
+    X(pairs_gaussian, heed_pairs_gaussian(t, heed_slice_cols(t, x, 0, 4), 9, &PAIRS(4))) \
+    X(pairs_softmax, heed_pairs_softmax(t, heed_pairs_dot(t, x, y, 0.1, &PAIRS(4)), &PAIRS(4), \
+                                        NULL)) \
+    X(pairs_choose, heed_pairs_choose(t, heed_pairs_dot(t, x, y, 0.1, &PAIRS(4)), true, \
+                                      &PAIRS(4), NULL, NULL)) \
+    X(pairs_mix, heed_pairs_mix(t, heed_pairs_dot(t, x, y, 0.1, &PAIRS(4)), y, &PAIRS(4))) \
     X(lstm_step, heed_lstm_step(t, heed_linear(t, x, u, NULL, HEED_IDENTITY), \
                                 (heed_lstm_state){y, x}, u).h) \
     X(gru_step, heed_gru_step(t, heed_linear(t, x, heed_slice_cols(t, u, 0, 3 * D), NULL, \
@@ -175,6 +190,10 @@ static struct numbers run_one(size_t k, int threads)
         b.mask[i] = i % 3 == 0;
     }
     b.s = heed_segments_new(heed_tape_arena(t), B, lengths);
+    int64_t hundreds[N / 100];
+    for (int i = 0; i < N / 100; i++)
+        hundreds[i] = 100;
+    b.short_ones = heed_segments_new(heed_tape_arena(t), N / 100, hundreds);
     heed_tensor *y = operators[k].run(t, &b);
     if (!y)
         fail_msg("%s: %s", operators[k].name, heed_tape_error(t)->text);

@@ -174,7 +174,7 @@ static void tied_gradient_is_the_sum_of_three(void **state)
     (void)state;
     heed_model_config config = small_config();
     heed_model *tied = new_model(&config);
-    config.transformer.tying = HEED_TIE_NONE;
+    config.tying = HEED_TIE_NONE;
     heed_model *apart = new_model(&config);
     heed_params *from = heed_model_params(tied), *to = heed_model_params(apart);
     const heed_tensor *table = heed_params_find(from, "embedding.table");
@@ -220,7 +220,7 @@ static void positions_are_not_saved(void **state)
     for (int tying = HEED_TIE_NONE; tying <= HEED_TIE_ALL; tying++)
         for (int kind = HEED_POSITIONS_NONE; kind <= HEED_POSITIONS_LEARNED; kind++) {
             heed_model_config config = small_config();
-            config.transformer.tying = tying;
+            config.tying = tying;
             config.transformer.positions = kind;
             heed_model *m = new_model(&config);
             heed_params *p = heed_model_params(m);
@@ -263,8 +263,7 @@ static void dropout_is_chance_with_the_right_mean(void **state)
     (void)state;
     enum { STEPS = 300 };
     heed_model_config config = small_config();
-    config.transformer.dropout = config.transformer.attention_dropout =
-        config.transformer.ff_dropout = 0.02;
+    config.dropout = config.attention.dropout = config.transformer.ff_dropout = 0.02;
     heed_model *m = new_model(&config);
     heed_tape *t = new_tape(1);
     struct pairs *p = draw_pairs(16, 6);
@@ -301,7 +300,7 @@ static void runs_repeat_to_the_last_bit(void **state)
 {
     (void)state;
     heed_model_config config = small_config();
-    config.transformer.dropout = 0.1;
+    config.dropout = 0.1;
     heed_real *first = NULL;
     for (int run = 0; run < 2; run++) {
         heed_model *m = new_model(&config);
@@ -369,8 +368,8 @@ static heed_model_config gradient_config(void)
 {
     heed_model_config config = small_config();
     heed_transformer_config *c = &config.transformer;
-    c->encoder_layers = c->decoder_layers = 1;
-    c->d = 4;
+    config.encoder_layers = config.decoder_layers = 1;
+    config.d = 4;
     c->ff = 6;
     c->heads = 2;
     c->activation = HEED_TANH;
@@ -389,23 +388,23 @@ static void gradients_of_the_whole_model(void **state)
     heed_model_config config = gradient_config();
     heed_transformer_config *c = &config.transformer;
     check_gradient(&config); /* the paper's */
-    c->encoder_layers = c->decoder_layers = 2;
+    config.encoder_layers = config.decoder_layers = 2;
     c->pre_norm = true;
     check_gradient(&config);
     c->norm = HEED_NORM_RMS;
-    c->tying = HEED_TIE_TARGET;
+    config.tying = HEED_TIE_TARGET;
     c->positions = HEED_POSITIONS_LEARNED;
     check_gradient(&config);
     c->pre_norm = false;
-    c->encoder_layers = c->decoder_layers = 1;
-    c->tying = HEED_TIE_ALL;
+    config.encoder_layers = config.decoder_layers = 1;
+    config.tying = HEED_TIE_ALL;
     c->d_k = 3;
     c->d_v = 1;
     c->attention_bias = true;
     check_gradient(&config);
     c->norm = HEED_NORM_BATCH;
     c->attention_bias = false;
-    c->tying = HEED_TIE_NONE;
+    config.tying = HEED_TIE_NONE;
     c->positions = HEED_POSITIONS_NONE;
     config.source_vocabulary = 9;
     check_gradient(&config);
@@ -413,12 +412,18 @@ static void gradients_of_the_whole_model(void **state)
     c->activation = HEED_GELU;
     c->scale_scores = false;
     c->positions = HEED_POSITIONS_SINUSOID_HALVES;
-    c->dropout = c->ff_dropout = c->attention_dropout = 0.1;
+    config.dropout = c->ff_dropout = config.attention.dropout = 0.1;
     check_gradient(&config);
     c->residual = false;
     check_gradient(&config);
     c->pre_norm = true;
     check_gradient(&config);
+    for (int score = HEED_SCORE_GENERAL; score <= HEED_SCORE_LOCATION; score++) {
+        config = gradient_config();
+        config.attention.score = score;
+        config.transformer.heads = 1; /* wider ones: gradients well above the differences' noise */
+        check_gradient(&config);
+    }
 }
 
 int main(void)

@@ -28,17 +28,17 @@ static heed_model *golden_model(bool pre_norm)
 {
     heed_error err = {0};
     heed_model *m =
-        heed_model_new(&(heed_model_config){.transformer = {.encoder_layers = GOLDEN_LAYERS,
-                                                            .decoder_layers = GOLDEN_LAYERS,
-                                                            .d = GOLDEN_D,
-                                                            .ff = GOLDEN_FF,
+        heed_model_new(&(heed_model_config){.encoder_layers = GOLDEN_LAYERS,
+                                            .decoder_layers = GOLDEN_LAYERS,
+                                            .d = GOLDEN_D,
+                                            .tying = HEED_TIE_ALL,
+                                            .transformer = {.ff = GOLDEN_FF,
                                                             .heads = GOLDEN_HEADS,
                                                             .activation = HEED_RELU,
                                                             .pre_norm = pre_norm,
                                                             .residual = true,
                                                             .scale_scores = true,
-                                                            .positions = HEED_POSITIONS_SINUSOID,
-                                                            .tying = HEED_TIE_ALL},
+                                                            .positions = HEED_POSITIONS_SINUSOID},
                                             .longest = 8,
                                             .label_smoothing = 0.1,
                                             .source_vocabulary = GOLDEN_V,

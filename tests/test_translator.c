@@ -467,23 +467,28 @@ static void test_config_round_trip(void **state)
 {
     (void)state;
     heed_model_config config = toy_config, back;
-    config.transformer = (heed_transformer_config){.encoder_layers = 3,
-                                                   .decoder_layers = 2,
-                                                   .d = 48,
-                                                   .ff = 96,
+    config.encoder_layers = 3;
+    config.decoder_layers = 2;
+    config.d = 48;
+    config.dropout = 0.15;
+    config.tying = HEED_TIE_TARGET;
+    config.attention = (heed_attention_config){.score = HEED_SCORE_COSINE,
+                                               .pattern = HEED_PATTERN_LOCAL_P,
+                                               .normaliser = HEED_NORMALISE_HARD,
+                                               .window = 4,
+                                               .beta = 2.5,
+                                               .dropout = 0.05};
+    config.transformer = (heed_transformer_config){.ff = 96,
                                                    .heads = 6,
                                                    .d_k = 5,
                                                    .d_v = 7,
-                                                   .dropout = 0.15,
-                                                   .attention_dropout = 0.05,
                                                    .ff_dropout = 0.25,
                                                    .activation = HEED_GELU,
                                                    .pre_norm = true,
                                                    .norm = HEED_NORM_RMS,
                                                    .scale_scores = true,
                                                    .positions = HEED_POSITIONS_LEARNED,
-                                                   .attention_bias = true,
-                                                   .tying = HEED_TIE_TARGET};
+                                                   .attention_bias = true};
     config.label_smoothing = 0.2;
     config.source_vocabulary = 123;
     heed_text_config text = {.tokens = HEED_BPE,
@@ -500,11 +505,14 @@ static void test_config_round_trip(void **state)
     assert_int_equal(back.target_vocabulary, toy_config.target_vocabulary);
     assert_int_equal(back.longest, TOY_LONGEST);
     assert_true(back.label_smoothing == 0.2);
-#define SAME(field) assert_true(back.transformer.field == config.transformer.field)
-    SAME(encoder_layers), SAME(decoder_layers), SAME(d), SAME(ff), SAME(heads), SAME(d_k);
-    SAME(d_v), SAME(dropout), SAME(attention_dropout), SAME(ff_dropout), SAME(activation);
-    SAME(pre_norm), SAME(norm), SAME(residual), SAME(scale_scores), SAME(positions);
-    SAME(attention_bias), SAME(tying);
+#define SAME(field) assert_true(back.field == config.field)
+    SAME(encoder_layers), SAME(decoder_layers), SAME(d), SAME(dropout), SAME(tying);
+    SAME(attention.score), SAME(attention.pattern), SAME(attention.normaliser);
+    SAME(attention.window), SAME(attention.beta), SAME(attention.dropout);
+    SAME(transformer.ff), SAME(transformer.heads), SAME(transformer.d_k), SAME(transformer.d_v);
+    SAME(transformer.ff_dropout), SAME(transformer.activation), SAME(transformer.pre_norm);
+    SAME(transformer.norm), SAME(transformer.residual), SAME(transformer.scale_scores);
+    SAME(transformer.positions), SAME(transformer.attention_bias);
 #undef SAME
     assert_int_equal(text_back.tokens, HEED_BPE);
     assert_string_equal(text_back.bpe_joiner, text.bpe_joiner);
@@ -589,7 +597,7 @@ static void test_foreign_weights(void **state)
     assert_non_null(strstr(text, "cannot load 'F/model.safetensors': tensor '"));
     assert_non_null(strstr(text, "expected ("));
     wide = toy_config;
-    wide.transformer.encoder_layers = 2;
+    wide.encoder_layers = 2;
     assert_int_equal(heed_model_describe(folder, &wide, &toy_text, &err), HEED_OK);
     assert_non_null(strstr(complaint(), "is missing"));
     wide = toy_config;

@@ -1,7 +1,13 @@
-/* attention.h: multi-head attention as a layer.
+/* attention.h: attention as a layer: any score over any window, and the multi-head attention of the
+ * Transformer, which is one use of it.
  *
  *     heed_mha_build(&l, scope, &(heed_mha_options){.d = 512, .heads = 8, .cross = true});
  *     y = heed_mha_apply(t, &l, x, memory, x_segments, memory_segments, NULL);
+ *
+ *     heed_attend_build(&a, scope, &(heed_attend_options){.score = HEED_SCORE_ADDITIVE,
+ *                                                         .query_d = 512, .key_d = 1024});
+ *     heed_memory m = heed_attend_memory(t, &a, states, states, segments);    // once
+ *     c = heed_attend(t, &a, s, &m, one_query_each, NULL);                    // at every step
  */
 #ifndef HEED_ATTENTION_H
 #define HEED_ATTENTION_H
@@ -12,6 +18,132 @@
 extern "C" {
 #endif
 
+/* ---- five slots ---- */
+
+/* Attention is memory (which keys and values exist), pattern (which pairs of a query and a key may
+ * meet), score (how well they match), bias (what is known before) and normaliser (how scores become
+ * weights).  What can stand in each slot is a row of a table: `heed list attention`. */
+typedef enum heed_attention_slot {
+    HEED_SLOT_MEMORY,
+    HEED_SLOT_PATTERN,
+    HEED_SLOT_SCORE,
+    HEED_SLOT_BIAS,
+    HEED_SLOT_NORMALISER,
+} heed_attention_slot;
+/* What a row can do, as bits. */
+typedef enum heed_attention_ability {
+    HEED_CAN_CAUSAL = 1,  /* a query sees nothing behind its own place */
+    HEED_CAN_CROSS = 2,   /* keys of another sequence than the queries */
+    HEED_CAN_CACHE = 4,   /* one query at a time gives what all at once give */
+    HEED_CAN_WEIGHTS = 8, /* the weights can be looked at and differentiated */
+    HEED_CAN_HEADS = 16,  /* several heads side by side */
+    HEED_CAN_WIDTHS = 32, /* queries and keys of different widths */
+    HEED_CAN_LOGS = 64,   /* log-weights: weights that sum to 1 */
+    HEED_CAN_FUSED = 128, /* one fast operator, heed_attention, for score, softmax and mixture */
+} heed_attention_ability;
+typedef struct heed_attention_info {
+    heed_attention_slot slot;
+    const char *name;    /* as options say it */
+    const char *formula; /* one line */
+    const char *paper;
+    const char *cost; /* for each pair, or for each query */
+    unsigned can;     /* heed_attention_ability */
+} heed_attention_info;
+int heed_attention_count(void);
+heed_attention_info heed_attention_describe(int i);
+/* "score", and "causal": a word for a slot and for one ability. */
+const char *heed_attention_slot_name(heed_attention_slot slot);
+const char *heed_attention_ability_name(heed_attention_ability ability);
+
+/* q is a query, k a key, both of one head. */
+typedef enum heed_score_kind {
+    HEED_SCORE_SCALED_DOT, /* q.k / sqrt(Dk) */
+    HEED_SCORE_DOT,        /* q.k */
+    HEED_SCORE_GENERAL,    /* q W k */
+    HEED_SCORE_ADDITIVE,   /* v.tanh(W q + U k) */
+    HEED_SCORE_COSINE,     /* beta cos(q, k) */
+    HEED_SCORE_LOCATION,   /* q W, a number for each place, whatever the keys are */
+} heed_score_kind;
+typedef enum heed_pattern_kind {
+    HEED_PATTERN_GLOBAL,
+    HEED_PATTERN_LOCAL_M, /* p = the query's own place; keys p-D to p+D */
+    HEED_PATTERN_LOCAL_P, /* p = S sigmoid(v.tanh(W q)), weights times a Gaussian around p */
+} heed_pattern_kind;
+typedef enum heed_normaliser_kind {
+    HEED_NORMALISE_SOFT, /* softmax */
+    HEED_NORMALISE_HARD, /* one key, drawn while the tape trains, else the likeliest */
+} heed_normaliser_kind;
+/* The words of the three, in their order, for options. */
+#define HEED_SCORE_WORDS "scaled-dot", "dot", "general", "additive", "cosine", "location"
+#define HEED_PATTERN_WORDS "global", "local-m", "local-p"
+#define HEED_NORMALISER_WORDS "soft", "hard"
+
+typedef struct heed_attend_options {
+    int score;              /* heed_score_kind */
+    int pattern;            /* heed_pattern_kind */
+    int normaliser;         /* heed_normaliser_kind */
+    int heads;              /* H; 0 means 1 */
+    int64_t query_d, key_d; /* columns of queries and keys, all heads together */
+    bool projected;         /* W q and U k of the additive score are there already */
+    int64_t d;              /* A, columns inside the additive score; 0 means key_d */
+    double beta;            /* of cosine; 0: learned, from 5 on */
+    int64_t longest;        /* location: keys that a segment may have */
+    int64_t window;         /* D of local attention; 0 means 10 */
+    double deviation;       /* of local-p's Gaussian; 0 means D/2, INFINITY none */
+    bool causal;            /* query i sees keys 0..i of its segment */
+    double dropout;         /* on the weights */
+} heed_attend_options;
+typedef struct heed_attend_layer {
+    heed_attend_options options;
+    heed_linear_layer q, k; /* additive: W (query_d,A), U (key_d,A) */
+    heed_tensor *weight;    /* general (query_d,Dk), location (query_d,longest), head below head;
+                               additive v (A) */
+    heed_tensor *beta;      /* cosine: softplus of it, (1) */
+    heed_linear_layer place, place_out; /* local-p */
+} heed_attend_layer;
+/* Refuses what does not go together, and names what would. */
+void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_options *options);
+
+/* What queries look at: made once from states (M,key_d), then used by any number of queries.
+ * values (M,H*Dv), or NULL if only weights are wanted. */
+typedef struct heed_memory {
+    heed_tensor *keys, *values;
+    const heed_segments *segments;
+} heed_memory;
+heed_memory heed_attend_memory(heed_tape *t, const heed_attend_layer *l, heed_tensor *states,
+                               heed_tensor *values, const heed_segments *segments);
+/* All optional.  Tensors received are flat (ops.h: heed_pairs) where nothing else is said. */
+typedef struct heed_attend_extra {
+    const int32_t *place;  /* (N): the queries' places, for local-m; NULL: in their segments */
+    bool all_past;         /* causal: the queries stand behind all of the keys */
+    heed_tensor *bias;     /* added to the scores (ops.h: heed_attention_options); fused scores */
+    heed_tensor **weights; /* receives what the values were weighed with, before dropout */
+    heed_tensor **log_weights;
+    heed_tensor **chosen_log_p; /* hard: (N,H), for heed_reinforce */
+    const int32_t **chosen;     /* hard: (N,H) places of keys */
+} heed_attend_extra;
+/* q (N,query_d): the values of each query's segment, weighed: (N,H*Dv); without values, the
+ * weights. */
+heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                         const heed_memory *memory, const heed_segments *queries,
+                         const heed_attend_extra *extra);
+
+/* The gradient of a choice, REINFORCE (Williams 1992): rewards[n] is what followed choice n at
+ * once, a segment is a series of choices, and a choice is judged by all that follows it in its
+ * segment, R_n, compared with b: loss = - weight sum_n (R_n - b * choices left) log p_n.  Add it to
+ * the loss of the same rewards.  b, a moving mean of the rewards, is saved with the model; it moves
+ * while the tape trains, behind the loss. */
+typedef struct heed_reinforce_layer {
+    heed_tensor *baseline; /* (2): weighted sum of rewards, sum of weights */
+    double momentum;
+} heed_reinforce_layer;
+void heed_reinforce_build(heed_reinforce_layer *l, heed_scope s, double momentum);
+/* log_p (N,H), rewards (N). */
+heed_tensor *heed_reinforce(heed_tape *t, const heed_reinforce_layer *l, heed_tensor *log_p,
+                            const heed_real *rewards, const heed_segments *s, double weight);
+
+/* ---- multi-head attention ---- */
+
 /* concat(head_i) W^O, head_i = softmax(Q W_i^Q (K W_i^K)^T / sqrt(Dk)) V W_i^V. */
 typedef struct heed_mha_options {
     int64_t d;        /* D, of queries and of the output */
@@ -21,7 +153,9 @@ typedef struct heed_mha_options {
     bool cross;       /* keys and values come from another sequence than the queries */
     bool causal;      /* query i sees keys 0..i of its segment */
     bool bias;        /* on the four products; the paper has none */
-    bool unscaled;    /* leave out 1/sqrt(Dk), to show what it is for */
+    int score;        /* heed_score_kind, between the projected queries and keys of a head */
+    double beta;      /* of cosine; 0: learned */
+    int64_t longest;  /* location: keys that a segment may have */
     double dropout;   /* on the weights */
 } heed_mha_options;
 /* Self-attention makes q, k and v in one product (qkv), cross-attention k and v in one (kv). */
@@ -31,16 +165,17 @@ typedef struct heed_mha_layer {
     heed_linear_layer q;   /* cross: (D, H*Dk) */
     heed_linear_layer kv;  /* cross: (memory_d, H*(Dk+Dv)) */
     heed_linear_layer out; /* (H*Dv, D) */
+    heed_attend_layer attend;
 } heed_mha_layer;
 void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *options);
-/* x (N,D), memory (M,memory_d).  Without cross, memory must be x.  extra may be NULL; of it bias
- * and weights are used.  Self-attention passes the same segments twice. */
+/* x (N,D), memory (M,memory_d).  Without cross, memory must be x, and the segments are passed
+ * twice.  extra may be NULL. */
 heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
                             heed_tensor *memory, const heed_segments *queries,
-                            const heed_segments *keys, const heed_attention_options *extra);
+                            const heed_segments *keys, const heed_attend_extra *extra);
 
 /* The weights of one head over one sentence, for whoever wants to look: row i says where query i
- * looked; rows add up to 1. */
+ * looked; rows add up to 1, or to less where a Gaussian has been over them. */
 typedef enum heed_attention_kind {
     HEED_ENCODER_SELF,
     HEED_DECODER_SELF,

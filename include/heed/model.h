@@ -21,27 +21,38 @@ typedef enum heed_arch { HEED_ARCH_TRANSFORMER } heed_arch;
 /* Which matrices are one: source embedding, target embedding, output projection. */
 typedef enum heed_tying { HEED_TIE_NONE, HEED_TIE_TARGET, HEED_TIE_ALL } heed_tying;
 
+/* The slots of attention, attention.h. */
+typedef struct heed_attention_config {
+    int score;      /* heed_score_kind */
+    int pattern;    /* heed_pattern_kind */
+    int normaliser; /* heed_normaliser_kind */
+    int64_t window; /* D of local attention; 0: 10 */
+    double beta;    /* of the cosine; 0: learned */
+    double dropout; /* on weights */
+} heed_attention_config;
+
 /* "Attention Is All You Need", every part settable.  Names of the paper in the comments. */
 typedef struct heed_transformer_config {
-    int64_t encoder_layers, decoder_layers; /* N */
-    int64_t d;                              /* d_model */
-    int64_t ff;                             /* d_ff */
-    int64_t heads;                          /* h */
-    int64_t d_k, d_v;                       /* 0: d / heads */
-    double dropout;                         /* P_drop: sublayer outputs, embeddings + positions */
-    double attention_dropout, ff_dropout;   /* on weights; inside the feed-forward network */
-    int activation;                         /* heed_activation */
-    bool pre_norm;                          /* x + Sublayer(Norm(x)), with final norms */
-    int norm;                               /* heed_norm_kind */
-    bool residual;                          /* off only to show what it is for */
-    bool scale_scores;                      /* by 1/sqrt(d_k); off only to show what it is for */
-    int positions;                          /* heed_positions */
+    int64_t ff;        /* d_ff */
+    int64_t heads;     /* h */
+    int64_t d_k, d_v;  /* 0: d / heads */
+    double ff_dropout; /* inside the feed-forward network */
+    int activation;    /* heed_activation */
+    bool pre_norm;     /* x + Sublayer(Norm(x)), with final norms */
+    int norm;          /* heed_norm_kind */
+    bool residual;     /* off only to show what it is for */
+    bool scale_scores; /* by 1/sqrt(d_k); off only to show what it is for */
+    int positions;     /* heed_positions */
     bool attention_bias;
-    int tying; /* heed_tying */
 } heed_transformer_config;
 
 typedef struct heed_model_config {
-    int arch; /* heed_arch */
+    int arch;                               /* heed_arch */
+    int64_t encoder_layers, decoder_layers; /* N */
+    int64_t d;                              /* d_model; of recurrent states */
+    double dropout;                         /* P_drop: layers' outputs, embeddings */
+    int tying;                              /* heed_tying */
+    heed_attention_config attention;
     heed_transformer_config transformer;
     int64_t longest; /* tokens a sentence may have, EOS included */
     double label_smoothing;
@@ -58,11 +69,11 @@ const heed_option_bundle *heed_model_presets(void);
 #define HEED_MODEL_OPTIONS(owner, at)                                                              \
     HEED_OPTION_CHOICE(owner, at.arch, "arch", "transformer", HEED_WORDS("transformer"),           \
                        "architecture"),                                                            \
-        HEED_OPTION_INT(owner, at.transformer.encoder_layers, "encoder-layers", "6", 1, 256, "N",  \
+        HEED_OPTION_INT(owner, at.encoder_layers, "encoder-layers", "6", 1, 256, "N",              \
                         "layers of the encoder"),                                                  \
-        HEED_OPTION_INT(owner, at.transformer.decoder_layers, "decoder-layers", "6", 1, 256, "N",  \
+        HEED_OPTION_INT(owner, at.decoder_layers, "decoder-layers", "6", 1, 256, "N",              \
                         "layers of the decoder"),                                                  \
-        HEED_OPTION_INT(owner, at.transformer.d, "d", "512", 1, 65536, "N",                        \
+        HEED_OPTION_INT(owner, at.d, "d", "512", 1, 65536, "N",                                    \
                         "width of the model, d_model in the paper"),                               \
         HEED_OPTION_INT(owner, at.transformer.ff, "ff", "2048", 1, 1048576, "N",                   \
                         "width inside the feed-forward network"),                                  \
@@ -72,10 +83,22 @@ const heed_option_bundle *heed_model_presets(void);
                         "width of a head's queries and keys; 0: d / heads"),                       \
         HEED_OPTION_INT(owner, at.transformer.d_v, "d-v", "0", 0, 65536, "N",                      \
                         "width of a head's values; 0: d / heads"),                                 \
-        HEED_OPTION_REAL(owner, at.transformer.dropout, "dropout", "0.1", 0, 0.95, "P",            \
+        HEED_OPTION_REAL(owner, at.dropout, "dropout", "0.1", 0, 0.95, "P",                        \
                          "on sublayer outputs and embeddings"),                                    \
-        HEED_OPTION_REAL(owner, at.transformer.attention_dropout, "attention-dropout", "0", 0,     \
-                         0.95, "P", "on attention weights"),                                       \
+        HEED_OPTION_CHOICE(owner, at.attention.score, "attention-score", "scaled-dot",             \
+                           HEED_WORDS(HEED_SCORE_WORDS),                                           \
+                           "how well a query and a key match; 'heed list attention'"),             \
+        HEED_OPTION_CHOICE(owner, at.attention.pattern, "attention-window", "global",              \
+                           HEED_WORDS(HEED_PATTERN_WORDS), "which keys a query sees"),             \
+        HEED_OPTION_INT(owner, at.attention.window, "window", "10", 0, 1000000, "N",               \
+                        "keys on either side that local attention sees; 0: 10"),                   \
+        HEED_OPTION_CHOICE(owner, at.attention.normaliser, "attention-choice", "soft",             \
+                           HEED_WORDS(HEED_NORMALISER_WORDS),                                      \
+                           "a mixture of all that is seen, or one of them"),                       \
+        HEED_OPTION_REAL(owner, at.attention.beta, "attention-beta", "0", 0, 1000, "B",            \
+                         "sharpening of the cosine score; 0: learned"),                            \
+        HEED_OPTION_REAL(owner, at.attention.dropout, "attention-dropout", "0", 0, 0.95, "P",      \
+                         "on attention weights"),                                                  \
         HEED_OPTION_REAL(owner, at.transformer.ff_dropout, "ff-dropout", "0", 0, 0.95, "P",        \
                          "inside the feed-forward network"),                                       \
         HEED_OPTION_CHOICE(                                                                        \
@@ -96,7 +119,7 @@ const heed_option_bundle *heed_model_presets(void);
         HEED_OPTION_BOOL(owner, at.transformer.attention_bias, "attention-bias", NULL,             \
                          "biases in attention's four products; the paper has none"),               \
         HEED_OPTION_CHOICE(                                                                        \
-            owner, at.transformer.tying, "tying", "all", HEED_WORDS("none", "target", "all"),      \
+            owner, at.tying, "tying", "all", HEED_WORDS("none", "target", "all"),                  \
             "which of source embedding, target embedding and output projection are one matrix"),   \
         HEED_OPTION_INT(owner, at.longest, "longest", "1024", 2, 1000000, "N",                     \
                         "tokens that a sentence may have"),                                        \
@@ -112,6 +135,10 @@ heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
 void heed_model_free(heed_model *m);
 const heed_model_config *heed_model_configuration(const heed_model *m);
 heed_params *heed_model_params(const heed_model *m);
+/* "transformer, 3+3 layers, d 256, ...": its architecture and sizes in one line; text is returned.
+ */
+#define HEED_MODEL_SUMMARY 256
+const char *heed_model_summary(const heed_model *m, char text[HEED_MODEL_SUMMARY]);
 /* Multiply-adds' parameters of one source and one target token: what 6 x parameters x tokens
  * counts. */
 typedef struct heed_model_cost {

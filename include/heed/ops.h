@@ -66,6 +66,8 @@ heed_tensor *heed_linear(heed_tape *t, heed_tensor *x, heed_tensor *weight, heed
 heed_tensor *heed_outer(heed_tape *t, heed_tensor *a, heed_tensor *b);
 /* a (N,D), b (N,D) -> (N,1): a.b / max(|a| |b|, eps). */
 heed_tensor *heed_cosine(heed_tape *t, heed_tensor *a, heed_tensor *b, double eps);
+/* Each of `parts` equal pieces of a row divided by its length, or by eps if that is more. */
+heed_tensor *heed_unit(heed_tape *t, heed_tensor *x, int64_t parts, double eps);
 
 /* ---- softmax and reductions ---- */
 
@@ -197,6 +199,41 @@ typedef struct heed_attention_options {
 heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_tensor *v,
                             const heed_segments *queries, const heed_segments *keys,
                             const heed_attention_options *options);
+
+/* Attention in its parts, for scores and windows that heed_attention does not have: a score, then
+ * weights, then a mixture of values.  A flat tensor has a number for each pair of a query and a key
+ * of one segment, laid out as `weights` above. */
+typedef struct heed_pairs {
+    const heed_segments *queries, *keys; /* as many of each; segment b meets segment b */
+    int heads;                           /* H */
+    /* Both NULL: every query sees every key of its segment.  Else (N,H): in head h query n sees
+     * keys begin[n*H+h] to end[n*H+h], the last not included, counted from its segment's first. */
+    const int32_t *begin, *end;
+} heed_pairs;
+/* Scores; 0 where a query does not see a key.
+ * scale q_i . k_j: q (N,H*Dk), k (M,H*Dk). */
+heed_tensor *heed_pairs_dot(heed_tape *t, heed_tensor *q, heed_tensor *k, double scale,
+                            const heed_pairs *pairs);
+/* v . tanh(q_i + k_j): q (N,H*A), k (M,H*A), v (H*A). */
+heed_tensor *heed_pairs_additive(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_tensor *v,
+                                 const heed_pairs *pairs);
+/* x_i[j], j the place of the key: x (N,H*L), L at least the longest segment of keys. */
+heed_tensor *heed_pairs_location(heed_tape *t, heed_tensor *x, const heed_pairs *pairs);
+/* Weights: each query's scores over the keys that it sees; 0 elsewhere.  logs, if not NULL,
+ * receives their logarithms, -inf elsewhere.  Both differentiable. */
+heed_tensor *heed_pairs_softmax(heed_tape *t, heed_tensor *scores, const heed_pairs *pairs,
+                                heed_tensor **logs);
+/* exp(-(j - p_i)^2 / 2 deviation^2): p (N,H) in places of keys; to multiply weights with. */
+heed_tensor *heed_pairs_gaussian(heed_tape *t, heed_tensor *p, double deviation,
+                                 const heed_pairs *pairs);
+/* One key for each query, drawn by log_p (flat) or the likeliest: weights of 1 there and 0
+ * elsewhere, through which no gradient flows.  chosen_log_p receives (N,H), differentiable; chosen
+ * (N,H) places of keys, -1 where none is seen, that live until reset.  Both may be NULL. */
+heed_tensor *heed_pairs_choose(heed_tape *t, heed_tensor *log_p, bool draw, const heed_pairs *pairs,
+                               heed_tensor **chosen_log_p, const int32_t **chosen);
+/* sum_j w_ij v_j: weights flat, values (M,H*Dv) -> (N,H*Dv). */
+heed_tensor *heed_pairs_mix(heed_tape *t, heed_tensor *weights, heed_tensor *values,
+                            const heed_pairs *pairs);
 
 /* ---- recurrence ---- */
 

@@ -1,7 +1,7 @@
 /* mha.c: multi-head attention, section 3.2.2 of "Attention Is All You Need".
  *
  *   MultiHead(Q, K, V) = concat(head_1 .. head_H) W^O
- *   head_i = softmax(Q W_i^Q (K W_i^K)^T / sqrt(Dk)) V W_i^V
+ *   head_i = softmax(Q W_i^Q (K W_i^K)^T / sqrt(Dk)) V W_i^V, or another score of the same two
  *
  * x (N,D), memory (M,memory_d) -> (N,D).  The W_i^Q of all heads are the columns of one matrix, and
  * so are the W_i^K and W_i^V: self-attention has qkv = [Q | K | V], cross-attention q and
@@ -61,26 +61,30 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
         heed_linear_build(&l->qkv, heed_scope_enter(s, "qkv"), o->d, h * (2 * o->d_k + o->d_v),
                           HEED_IDENTITY, o->bias);
     }
+    heed_attend_build(&l->attend, heed_scope_enter(s, "score"),
+                      &(heed_attend_options){.score = o->score,
+                                             .heads = o->heads,
+                                             .query_d = h * o->d_k,
+                                             .key_d = h * o->d_k,
+                                             .projected = true,
+                                             .beta = o->beta,
+                                             .longest = o->longest,
+                                             .causal = o->causal,
+                                             .dropout = o->dropout});
     heed_linear_build(&l->out, heed_scope_enter(s, "out"), h * o->d_v, o->d, HEED_IDENTITY,
                       o->bias);
 }
 
 heed_tensor *heed__mha_attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *q,
                               heed_tensor *kv, const heed_segments *queries,
-                              const heed_segments *keys, bool causal,
-                              const heed_attention_options *extra)
+                              const heed_segments *keys, const heed_attend_extra *extra)
 {
     const heed_mha_options *o = &l->options;
     const int64_t k_cols = o->heads * o->d_k, v_cols = o->heads * o->d_v;
     heed_tensor *k = heed_slice_cols(t, kv, 0, k_cols);
     heed_tensor *v = heed_slice_cols(t, kv, k_cols, k_cols + v_cols);
-    heed_attention_options how = {.heads = o->heads,
-                                  .causal = causal,
-                                  .scale = o->unscaled ? 1 : 0,
-                                  .dropout = o->dropout,
-                                  .bias = extra ? extra->bias : NULL,
-                                  .weights = extra ? extra->weights : NULL};
-    return heed_linear_apply(t, &l->out, heed_attention(t, q, k, v, queries, keys, &how));
+    const heed_memory memory = heed_attend_memory(t, &l->attend, k, v, keys);
+    return heed_linear_apply(t, &l->out, heed_attend(t, &l->attend, q, &memory, queries, extra));
 }
 
 heed_tensor *heed__mha_project(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
@@ -95,7 +99,7 @@ heed_tensor *heed__mha_project(heed_tape *t, const heed_mha_layer *l, heed_tenso
 
 heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
                             heed_tensor *memory, const heed_segments *queries,
-                            const heed_segments *keys, const heed_attention_options *extra)
+                            const heed_segments *keys, const heed_attend_extra *extra)
 {
     const heed_mha_options *o = &l->options;
     heed_tensor *q, *kv;
@@ -111,5 +115,5 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
                                   "of another sequence");
         q = heed__mha_project(t, l, x, &kv);
     }
-    return heed__mha_attend(t, l, q, kv, queries, keys, o->causal, extra);
+    return heed__mha_attend(t, l, q, kv, queries, keys, extra);
 }

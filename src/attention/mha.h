@@ -11,7 +11,6 @@ heed_tensor *heed__mha_project(heed_tape *t, const heed_mha_layer *l, heed_tenso
 /* concat(head_i) W^O of queries over keys and values that lie side by side. */
 heed_tensor *heed__mha_attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *q,
                               heed_tensor *kv, const heed_segments *queries,
-                              const heed_segments *keys, bool causal,
-                              const heed_attention_options *extra);
+                              const heed_segments *keys, const heed_attend_extra *extra);
 
 #endif

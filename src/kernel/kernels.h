@@ -9,6 +9,7 @@
 
 #include <heed/base.h>
 
+#include "kernel/additive.h"
 #include "kernel/dropout.h"
 #include "kernel/elementwise.h"
 #include "kernel/gemm.h"
@@ -23,6 +24,7 @@
 #include "kernel/softmax.h"
 
 #define HEED_KERNEL_LIST(X)                                                                        \
+    HEED_KERNELS_ADDITIVE(X)                                                                       \
     HEED_KERNELS_DROPOUT(X)                                                                        \
     HEED_KERNELS_ELEMENTWISE(X)                                                                    \
     HEED_KERNELS_GEMM(X)                                                                           \

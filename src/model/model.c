@@ -14,39 +14,13 @@
 static const heed__model_class *const classes[] = {
     [HEED_ARCH_TRANSFORMER] = &heed__transformer_class,
 };
-#define N_CLASSES ((int)(sizeof classes / sizeof *classes))
+
+const heed__model_class *heed__model_class_of(int arch)
+{
+    return arch >= 0 && arch < (int)(sizeof classes / sizeof *classes) ? classes[arch] : NULL;
+}
 
 /* ---- building ---- */
-
-static heed_status check_common(const heed_model_config *c, heed_error *err)
-{
-    const int64_t sizes[2] = {c->source_vocabulary, c->target_vocabulary};
-    static const char *const side[2] = {"source", "target"};
-    if (c->arch < 0 || c->arch >= N_CLASSES)
-        return heed__fail(err, HEED_ARGUMENT, "architecture %d is none of the %d there are",
-                          c->arch, N_CLASSES);
-    for (int i = 0; i < 2; i++)
-        if (sizes[i] <= HEED_EOS || sizes[i] > INT32_MAX)
-            return heed__fail(err, HEED_ARGUMENT,
-                              "the %s vocabulary has %lld pieces, expected at least %d: unknown, "
-                              "begin, end",
-                              side[i], (long long)sizes[i], HEED_EOS + 1);
-    if (c->longest < 2 || c->longest > 1000000)
-        return heed__fail(err, HEED_ARGUMENT,
-                          "option '--longest' is %lld, expected a whole number from 2 to 1000000",
-                          (long long)c->longest);
-    if (!(c->label_smoothing >= 0 && c->label_smoothing <= 0.99))
-        return heed__fail(err, HEED_ARGUMENT,
-                          "option '--label-smoothing' is %g, expected a number from 0 to 0.99",
-                          c->label_smoothing);
-    return HEED_OK;
-}
-
-heed_status heed__model_check(const heed_model_config *config, heed_error *err)
-{
-    heed_status status = check_common(config, err);
-    return status ? status : classes[config->arch]->check(config, err);
-}
 
 static heed_status build(heed_model *m, const uint64_t *seed, heed_error *err)
 {
@@ -112,6 +86,12 @@ const heed_model_config *heed_model_configuration(const heed_model *m)
 heed_params *heed_model_params(const heed_model *m)
 {
     return m->params;
+}
+
+const char *heed_model_summary(const heed_model *m, char text[HEED_MODEL_SUMMARY])
+{
+    m->class->summary(&m->config, text);
+    return text;
 }
 
 heed_model_cost heed_model_costs(const heed_model *m)

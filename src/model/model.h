@@ -16,9 +16,22 @@ typedef struct heed__seen {
     heed_tensor *weights;
 } heed__seen;
 
+/* How many numbers a model would have, in double: absurd sizes overflow integers before they are
+ * refused. */
+typedef struct heed__model_size {
+    double trained,
+        fixed;          /* parameters without the vocabulary's tables; others, without gradients */
+    double table_d;     /* columns of those tables */
+    const char *widths; /* options that would make it smaller: "--ff, " */
+} heed__model_size;
+
 typedef struct heed__model_class {
-    /* Refuses what does not fit, and names what would; then nothing is built. */
+    /* Refuses what does not fit, and names what would; then nothing is built.  Every field is
+     * within its range. */
     heed_status (*check)(const heed_model_config *config, heed_error *err);
+    size_t config_at, config_size; /* its own part of heed_model_config: nobody else's concern */
+    heed__model_size (*size)(const heed_model_config *config);
+    void (*summary)(const heed_model_config *config, char text[HEED_MODEL_SUMMARY]);
     /* Declares parameters and sets m->output and m->parts, which live in m->arena.  Errors stay in
      * the parameter set; NULL parts mean that memory is short. */
     void (*build)(heed_model *m, heed_scope s);
@@ -40,7 +53,10 @@ typedef struct heed__model_class {
 
 extern const heed__model_class heed__transformer_class;
 
-/* What heed_model_new would refuse. */
+/* NULL if there is none. */
+const heed__model_class *heed__model_class_of(int arch);
+
+/* check.c: what heed_model_new would refuse. */
 heed_status heed__model_check(const heed_model_config *config, heed_error *err);
 
 /* heed_model_new for weights that are loaded next: all are zero, and none is drawn in vain. */

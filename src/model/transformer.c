@@ -4,8 +4,9 @@
  * are packed, so there is no padding to mask: a segment is what may be attended to.
  * Beyond the paper, by choice: pre-norm with final norms, RMS and batch norm, learned positions,
  * dropout on attention weights and inside the feed-forward network, attention biases, less tying.
- * Residuals and 1/sqrt(d_k) can be left out to see what they are for.  Batch norm is of that kind
- * in a decoder: in training its statistics see later tokens; decoding uses the running ones. */
+ * Any score of src/attention.  Residuals and 1/sqrt(d_k) can be left out to see what they are for.
+ * Batch norm is of that kind in a decoder: in training its statistics see later tokens; decoding
+ * uses the running ones. */
 #include "model/transformer.h"
 
 #include <math.h>
@@ -54,41 +55,51 @@ static heed_tensor *only_dropout(heed_tape *t, const heed__around *a, heed_tenso
     return heed_dropout(t, y, a->dropout);
 }
 
-static void build_around(heed__around *a, heed_scope s, const heed_transformer_config *c)
+static void build_around(heed__around *a, heed_scope s, const heed_model_config *c)
 {
-    heed_norm_build(&a->norm, heed_scope_enter(s, "norm"), (heed_norm_kind)c->norm, c->d, EPS);
+    heed_norm_build(&a->norm, heed_scope_enter(s, "norm"), (heed_norm_kind)c->transformer.norm,
+                    c->d, EPS);
     a->dropout = c->dropout;
-    a->before = c->pre_norm ? norm_first : as_it_is;
-    if (c->pre_norm)
-        a->after = c->residual ? add : only_dropout;
+    a->before = c->transformer.pre_norm ? norm_first : as_it_is;
+    if (c->transformer.pre_norm)
+        a->after = c->transformer.residual ? add : only_dropout;
     else
-        a->after = c->residual ? add_and_norm : only_norm;
+        a->after = c->transformer.residual ? add_and_norm : only_norm;
 }
 
-static void build_attention(heed_mha_layer *l, heed_scope s, const heed_transformer_config *c,
+/* 3.2.1; its scale can be left out, and so the products be others. */
+static int score_of(const heed_model_config *c)
+{
+    const bool scaled = c->attention.score == HEED_SCORE_SCALED_DOT;
+    return scaled && !c->transformer.scale_scores ? HEED_SCORE_DOT : c->attention.score;
+}
+
+static void build_attention(heed_mha_layer *l, heed_scope s, const heed_model_config *c,
                             heed_attention_kind kind)
 {
     heed_mha_build(l, s,
                    &(heed_mha_options){.d = c->d,
-                                       .heads = (int)c->heads,
-                                       .d_k = c->d_k,
-                                       .d_v = c->d_v,
+                                       .heads = (int)c->transformer.heads,
+                                       .d_k = c->transformer.d_k,
+                                       .d_v = c->transformer.d_v,
                                        .cross = kind == HEED_CROSS,
                                        .causal = kind == HEED_DECODER_SELF,
-                                       .bias = c->attention_bias,
-                                       .unscaled = !c->scale_scores,
-                                       .dropout = c->attention_dropout});
+                                       .bias = c->transformer.attention_bias,
+                                       .score = score_of(c),
+                                       .beta = c->attention.beta,
+                                       .longest = c->longest,
+                                       .dropout = c->attention.dropout});
 }
 
-static void build_ffn(heed_ffn_layer *l, heed_scope s, const heed_transformer_config *c)
+static void build_ffn(heed_ffn_layer *l, heed_scope s, const heed_model_config *c)
 {
-    heed_ffn_build(l, s, c->d, c->ff, (heed_activation)c->activation, c->ff_dropout);
+    heed_ffn_build(l, s, c->d, c->transformer.ff, (heed_activation)c->transformer.activation,
+                   c->transformer.ff_dropout);
 }
 
 /* "a multi-head self-attention mechanism, and ... a position-wise fully connected feed-forward
  * network" */
-static void build_encoder_layer(heed__encoder_layer *l, heed_scope s,
-                                const heed_transformer_config *c)
+static void build_encoder_layer(heed__encoder_layer *l, heed_scope s, const heed_model_config *c)
 {
     heed_scope self = heed_scope_enter(s, "self"), ffn = heed_scope_enter(s, "ffn");
     build_attention(&l->self, self, c, HEED_ENCODER_SELF);
@@ -108,7 +119,7 @@ static heed_tensor *attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *x
     seen->queries = queries;
     seen->keys = keys;
     return heed_mha_apply(t, l, x, memory, queries, keys,
-                          &(heed_attention_options){.weights = &seen->weights});
+                          &(heed_attend_extra){.weights = &seen->weights});
 }
 
 static heed_tensor *encoder_layer(heed_tape *t, const heed__encoder_layer *l, heed_tensor *x,
@@ -123,8 +134,7 @@ static heed_tensor *encoder_layer(heed_tape *t, const heed__encoder_layer *l, he
 
 /* "the decoder inserts a third sub-layer, which performs multi-head attention over the output of
  * the encoder stack" */
-static void build_decoder_layer(heed__decoder_layer *l, heed_scope s,
-                                const heed_transformer_config *c)
+static void build_decoder_layer(heed__decoder_layer *l, heed_scope s, const heed_model_config *c)
 {
     heed_scope self = heed_scope_enter(s, "self"), cross = heed_scope_enter(s, "cross"),
                ffn = heed_scope_enter(s, "ffn");
@@ -217,38 +227,34 @@ static int attentions(const heed_model *model)
 
 /* ---- 3.4 Embeddings and softmax, 3.5 Positional encoding ---- */
 
-static void build_embedding(heed_embedding_layer *l, heed_scope s, const heed_model_config *config,
+static void build_embedding(heed_embedding_layer *l, heed_scope s, const heed_model_config *c,
                             int64_t vocabulary, heed_positions positions)
 {
-    const heed_transformer_config *c = &config->transformer;
     heed_embedding_build(l, heed_scope_enter(s, "embedding"), vocabulary, c->d, positions,
-                         config->longest, sqrt((double)c->d), c->dropout);
+                         c->longest, sqrt((double)c->d), c->dropout);
 }
 
 /* "we share the same weight matrix between the two embedding layers and the pre-softmax linear
  * transformation" */
-static heed_tensor *build_embeddings(heed__transformer *m, heed_scope s,
-                                     const heed_model_config *config)
+static heed_tensor *build_embeddings(heed__transformer *m, heed_scope s, const heed_model_config *c)
 {
-    const heed_transformer_config *c = &config->transformer;
-    const heed_positions positions = (heed_positions)c->positions;
+    const heed_positions positions = (heed_positions)c->transformer.positions;
     if (c->tying == HEED_TIE_ALL) {
-        build_embedding(&m->source, s, config, config->source_vocabulary, positions);
+        build_embedding(&m->source, s, c, c->source_vocabulary, positions);
         m->target = m->source;
         return m->source.table;
     }
     /* Sinusoids are the same for both stacks; learned positions are each stack's own. */
     const bool learned = positions == HEED_POSITIONS_LEARNED;
-    build_embedding(&m->source, heed_scope_enter(s, "encoder"), config, config->source_vocabulary,
-                    positions);
-    build_embedding(&m->target, heed_scope_enter(s, "decoder"), config, config->target_vocabulary,
+    build_embedding(&m->source, heed_scope_enter(s, "encoder"), c, c->source_vocabulary, positions);
+    build_embedding(&m->target, heed_scope_enter(s, "decoder"), c, c->target_vocabulary,
                     learned ? positions : HEED_POSITIONS_NONE);
     if (!learned)
         m->target.positions = m->source.positions;
     if (c->tying == HEED_TIE_TARGET)
         return m->target.table;
     return heed_param(heed_scope_enter(s, "output"), "weight",
-                      HEED_SHAPE(config->target_vocabulary, c->d),
+                      HEED_SHAPE(c->target_vocabulary, c->d),
                       (heed_init){HEED_INIT_NORMAL, 1 / sqrt((double)c->d)});
 }
 
@@ -256,25 +262,25 @@ static heed_tensor *build_embeddings(heed__transformer *m, heed_scope s,
 
 static void build(heed_model *model, heed_scope s)
 {
-    const heed_transformer_config *c = &model->config.transformer;
+    const heed_model_config *c = &model->config;
     heed__transformer *m = heed_arena_allocate(model->arena, sizeof *m);
     if (!m)
         return;
     *m = (heed__transformer){.encoder_layers = (int)c->encoder_layers,
                              .decoder_layers = (int)c->decoder_layers,
-                             .final_norms = c->pre_norm};
+                             .final_norms = c->transformer.pre_norm};
     m->encoder = heed_arena_allocate(model->arena, (size_t)c->encoder_layers * sizeof *m->encoder);
     m->decoder = heed_arena_allocate(model->arena, (size_t)c->decoder_layers * sizeof *m->decoder);
     if (!m->encoder || !m->decoder)
         return;
-    model->output = build_embeddings(m, s, &model->config);
+    model->output = build_embeddings(m, s, c);
     heed_scope encoder = heed_scope_enter(s, "encoder"), decoder = heed_scope_enter(s, "decoder");
     for (int i = 0; i < m->encoder_layers; i++)
         build_encoder_layer(&m->encoder[i], heed_scope_enter(encoder, "%d", i), c);
     for (int i = 0; i < m->decoder_layers; i++)
         build_decoder_layer(&m->decoder[i], heed_scope_enter(decoder, "%d", i), c);
     if (m->final_norms) {
-        const heed_norm_kind kind = (heed_norm_kind)c->norm;
+        const heed_norm_kind kind = (heed_norm_kind)c->transformer.norm;
         heed_norm_build(&m->encoder_norm, heed_scope_enter(encoder, "norm"), kind, c->d, EPS);
         heed_norm_build(&m->decoder_norm, heed_scope_enter(decoder, "norm"), kind, c->d, EPS);
     }
@@ -309,6 +315,10 @@ static heed_model_cost cost(const heed_model *model)
 
 const heed__model_class heed__transformer_class = {
     .check = heed__transformer_check,
+    .config_at = offsetof(heed_model_config, transformer),
+    .config_size = sizeof(heed_transformer_config),
+    .size = heed__transformer_size,
+    .summary = heed__transformer_summary,
     .build = build,
     .cost = cost,
     .states = states,

@@ -51,6 +51,8 @@ heed_tensor *heed__transformer_decode(const heed__transformer *m, heed_tape *t, 
 
 /* transformer_check.c */
 heed_status heed__transformer_check(const heed_model_config *config, heed_error *err);
+heed__model_size heed__transformer_size(const heed_model_config *config);
+void heed__transformer_summary(const heed_model_config *config, char text[HEED_MODEL_SUMMARY]);
 
 /* transformer_decoder.c */
 heed_status heed__transformer_open(heed_decoder *d, heed_error *err);

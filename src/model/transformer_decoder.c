@@ -158,7 +158,8 @@ static heed_tensor *self_attention(void *context, heed_tape *t, int i, heed_tens
                      .kv = kv,
                      .width = c->width};
     heed__parallel(heed_tape_threads(t), d->rows, 1, (d->length + 1) * c->width, move_rows, &m);
-    return heed__mha_attend(t, l, q, wrap(t, m.to, rows, c->width), s->one, s->target, false, NULL);
+    return heed__mha_attend(t, l, q, wrap(t, m.to, rows, c->width), s->one, s->target,
+                            &(heed_attend_extra){.all_past = true});
 }
 
 static heed_tensor *cross_attention(void *context, heed_tape *t, int i, heed_tensor *x)
@@ -169,7 +170,7 @@ static heed_tensor *cross_attention(void *context, heed_tape *t, int i, heed_ten
     heed_tensor *q = heed_linear_apply(t, &l->q, x);
     heed_tensor *kv =
         wrap(t, c->source.at + i * c->source_rows * c->width, c->source_rows, c->width);
-    return heed__mha_attend(t, l, q, kv, s->rows_of_source, s->source, false, NULL);
+    return heed__mha_attend(t, l, q, kv, s->rows_of_source, s->source, NULL);
 }
 
 /* n segments as long as lengths says, or all of one length. */

@@ -7,17 +7,14 @@
  * all segments stay (their place: `weights` in ops.h); dropout's mask is made again in backward.
  * A pair of segment and head is one thread's alone and nothing is summed across threads, so the
  * result does not depend on their number.  Refuses shapes that do not fit heads and segments. */
-#include "base/memory.h"
 #include "base/parallel.h"
-#include "tensor/op.h"
+#include "ops/overlap.h"
+#include "ops/pairs.h"
 
-#include <heed/ops.h>
 #include <math.h>
-#include <string.h>
 
 typedef struct attributes {
-    const heed_segments *queries, *keys;
-    int heads;
+    heed_pairs pairs;
     bool causal;
     bool weights; /* P is the second output */
     double scale, dropout;
@@ -25,80 +22,44 @@ typedef struct attributes {
 
 enum { Q, K, V, BIAS };
 
-static int64_t length(const heed_segments *s, int64_t b)
-{
-    return s->offset[b + 1] - s->offset[b];
-}
-
-/* H * the sum of T*S; false if that does not fit in memory. */
-static bool count_weights(const attributes *a, int64_t *count)
-{
-    int64_t pairs = 0, bytes;
-    for (int64_t b = 0; b < a->queries->count; b++) {
-        int64_t one;
-        if (!heed__multiply(length(a->queries, b), length(a->keys, b), &one) ||
-            one > INT64_MAX - pairs)
-            return false;
-        pairs += one;
-    }
-    return heed__multiply(pairs, a->heads, count) &&
-           heed__multiply(*count, 2 * (int64_t)sizeof(real), &bytes);
-}
-
-static heed_status check_rows(heed_opcall *c, const char *name, const heed_tensor *x,
-                              const heed_segments *s, const char *columns)
+static heed_status check(heed_opcall *c, int64_t *count)
 {
     const attributes *a = c->attributes;
-    if (x->rows != s->rows || x->cols % a->heads || x->cols == 0)
-        return heed__op_shape_fail(c, name, x, "(%lld,H*%s) with %d heads", (long long)s->rows,
-                                   columns, a->heads);
-    return HEED_OK;
-}
-
-static heed_status check(heed_opcall *c)
-{
-    const attributes *a = c->attributes;
+    const heed_segments *queries = a->pairs.queries, *keys = a->pairs.keys;
+    const int heads = a->pairs.heads;
     const heed_tensor *q = c->in[Q], *k = c->in[K], *bias = c->in[BIAS];
-    if (a->heads < 1)
-        return heed__op_fail(c, HEED_ARGUMENT, "heads is %d, expected at least 1", a->heads);
-    if (!a->queries || !a->keys)
-        return heed__op_fail(c, HEED_ARGUMENT, "segments of the %s are NULL",
-                             a->queries ? "keys" : "queries");
-    if (a->queries->count != a->keys->count)
-        return heed__op_fail(c, HEED_SHAPE_ERROR, "keys have %lld segments, expected %lld",
-                             (long long)a->keys->count, (long long)a->queries->count);
+    heed_status status = heed__pairs_check(c, &a->pairs, count);
+    if (status)
+        return status;
     if (!(a->dropout >= 0 && a->dropout < 1))
         return heed__op_fail(c, HEED_ARGUMENT, "dropout is %g, expected 0 <= rate < 1", a->dropout);
     if (!isfinite(a->scale))
         return heed__op_fail(c, HEED_ARGUMENT, "scale is %g, expected a finite number", a->scale);
-    if (check_rows(c, "q", q, a->queries, "Dk") || check_rows(c, "k", k, a->keys, "Dk") ||
-        check_rows(c, "v", c->in[V], a->keys, "Dv"))
+    if (heed__pairs_check_rows(c, "q", q, queries, heads, "Dk") ||
+        heed__pairs_check_rows(c, "k", k, keys, heads, "Dk") ||
+        heed__pairs_check_rows(c, "v", c->in[V], keys, heads, "Dv"))
         return HEED_SHAPE_ERROR;
     if (k->cols != q->cols)
-        return heed__op_shape_fail(c, "k", k, "(%lld,%lld) as q has", (long long)a->keys->rows,
+        return heed__op_shape_fail(c, "k", k, "(%lld,%lld) as q has", (long long)keys->rows,
                                    (long long)q->cols);
     if (bias &&
-        (bias->shape.rank != 3 || (bias->shape.dim[0] != 1 && bias->shape.dim[0] != a->heads) ||
-         bias->shape.dim[1] < a->queries->longest || bias->shape.dim[2] < a->keys->longest))
-        return heed__op_shape_fail(
-            c, "bias", bias, "(%d or 1,T,S) with T at least %lld and S at least %lld", a->heads,
-            (long long)a->queries->longest, (long long)a->keys->longest);
+        (bias->shape.rank != 3 || (bias->shape.dim[0] != 1 && bias->shape.dim[0] != heads) ||
+         bias->shape.dim[1] < queries->longest || bias->shape.dim[2] < keys->longest))
+        return heed__op_shape_fail(c, "bias", bias,
+                                   "(%d or 1,T,S) with T at least %lld and S at least %lld", heads,
+                                   (long long)queries->longest, (long long)keys->longest);
     return HEED_OK;
 }
 
 static heed_status shape(heed_opcall *c)
 {
     const attributes *a = c->attributes;
-    heed_status status = check(c);
+    int64_t count;
+    heed_status status = check(c, &count);
     if (status)
         return status;
-    const int64_t d_k = c->in[Q]->cols / a->heads, d_v = c->in[V]->cols / a->heads;
-    int64_t count;
-    if (!count_weights(a, &count))
-        return heed__op_fail(c, HEED_SHAPE_ERROR,
-                             "the weights of %lld queries do not fit in memory",
-                             (long long)a->queries->rows);
-    if ((status = heed__out(c, HEED_SHAPE(a->queries->rows, c->in[V]->cols))))
+    const int64_t d_k = c->in[Q]->cols / a->pairs.heads, d_v = c->in[V]->cols / a->pairs.heads;
+    if ((status = heed__out(c, HEED_SHAPE(a->pairs.queries->rows, c->in[V]->cols))))
         return status;
     if (a->weights && (status = heed__out(c, HEED_SHAPE(count))))
         return status;
@@ -106,8 +67,8 @@ static heed_status shape(heed_opcall *c)
     int64_t saved = c->recorded * count * (!a->weights + (c->in[BIAS] && c->in[BIAS]->needs_grad));
     if (saved && (status = heed__save(c, (size_t)saved * sizeof(real))))
         return status;
-    return heed__want_scratch(
-        c, heed__kernels()->head_scratch(a->queries->longest, a->keys->longest, d_k, d_v));
+    return heed__want_scratch(c, heed__kernels()->head_scratch(a->pairs.queries->longest,
+                                                               a->pairs.keys->longest, d_k, d_v));
 }
 
 /* ---- cutting the work ---- */
@@ -122,7 +83,7 @@ typedef struct job {
 /* Of one head, in pairs of query and key.  A row costs about as much as eight pairs besides. */
 static int64_t cost_of(const attributes *a, int64_t b)
 {
-    int64_t t = length(a->queries, b), s = length(a->keys, b);
+    int64_t t = heed__length(a->pairs.queries, b), s = heed__length(a->pairs.keys, b);
     return (a->causal ? t * s / 2 : t * s) + 8 * (t + s) + 1;
 }
 
@@ -140,10 +101,10 @@ static void run_head(const job *j, int64_t b, int64_t head, int64_t weights_at, 
 {
     const attributes *a = j->c->attributes;
     const heed_tensor *bias = j->c->in[BIAS];
-    const int64_t row = a->queries->offset[b], key = a->keys->offset[b];
+    const int64_t row = a->pairs.queries->offset[b], key = a->pairs.keys->offset[b];
     heed__head h = j->all;
-    h.t = length(a->queries, b);
-    h.s = length(a->keys, b);
+    h.t = heed__length(a->pairs.queries, b);
+    h.s = heed__length(a->pairs.keys, b);
     h.q = part_of(h.q, row, head * h.d_k);
     h.k = part_of(h.k, key, head * h.d_k);
     h.v = part_of(h.v, key, head * h.d_v);
@@ -160,7 +121,7 @@ static void run_head(const job *j, int64_t b, int64_t head, int64_t weights_at, 
     h.first = (uint64_t)weights_at;
     h.scratch = scratch;
     h.head = head;
-    h.heads = a->heads;
+    h.heads = a->pairs.heads;
     j->kernel(&h);
 }
 
@@ -173,9 +134,10 @@ static void run_parts(void *context, int64_t begin, int64_t end, int thread)
     const double low = (double)j->cost * (double)begin / (double)j->parts;
     const double high = (double)j->cost * (double)end / (double)j->parts;
     int64_t at = 0, weights_at = 0;
-    for (int64_t b = 0; b < a->queries->count; b++) {
-        int64_t one = cost_of(a, b), pairs = length(a->queries, b) * length(a->keys, b);
-        for (int64_t head = 0; head < a->heads; head++, at += one, weights_at += pairs) {
+    for (int64_t b = 0; b < a->pairs.queries->count; b++) {
+        int64_t one = cost_of(a, b),
+                pairs = heed__length(a->pairs.queries, b) * heed__length(a->pairs.keys, b);
+        for (int64_t head = 0; head < a->pairs.heads; head++, at += one, weights_at += pairs) {
             double middle = (double)at + 0.5 * (double)one;
             if (middle >= low && middle < high)
                 run_head(j, b, head, weights_at, heed__scratch(j->c, thread));
@@ -186,8 +148,8 @@ static void run_parts(void *context, int64_t begin, int64_t end, int thread)
 static void run(job *j, int threads)
 {
     const attributes *a = j->c->attributes;
-    for (int64_t b = 0; b < a->queries->count; b++)
-        j->cost += a->heads * cost_of(a, b);
+    for (int64_t b = 0; b < a->pairs.queries->count; b++)
+        j->cost += a->pairs.heads * cost_of(a, b);
     j->parts = threads;
     int64_t work = j->cost / threads * (j->all.d_k + j->all.d_v);
     heed__parallel(threads, threads, 1, work, run_parts, j);
@@ -202,8 +164,8 @@ static job job_of(const heed_opcall *c, const heed_rng *rng)
 {
     const attributes *a = c->attributes;
     job j = {.c = c};
-    j.all = (heed__head){.d_k = c->in[Q]->cols / a->heads,
-                         .d_v = c->in[V]->cols / a->heads,
+    j.all = (heed__head){.d_k = c->in[Q]->cols / a->pairs.heads,
+                         .d_v = c->in[V]->cols / a->pairs.heads,
                          .causal = a->causal,
                          .q = matrix(c->in[Q]),
                          .k = matrix(c->in[K]),
@@ -227,31 +189,6 @@ static void forward(heed_opcall *c)
 
 /* ---- the way back ---- */
 
-/* Whether the gradients of x and y lie in the same memory, and whether a number of one is then a
- * number of the other: slices of one product, side by side, do not meet. */
-static bool share(const heed_tensor *x, const heed_tensor *y)
-{
-    return (x->root ? x->root : x) == (y->root ? y->root : y);
-}
-
-static bool meet(const heed_tensor *x, const heed_tensor *y)
-{
-    if (!share(x, y))
-        return false;
-    int64_t left = x->offset % x->ld, other = y->offset % y->ld;
-    /* Rows of a reshaped slice may run over the others' edge. */
-    const bool wraps = left + x->cols > x->ld || other + y->cols > y->ld;
-    return x->ld != y->ld || wraps || (left < other + y->cols && other < left + x->cols);
-}
-
-/* The same rows and columns, cut the same way: then one head of one segment meets only itself. */
-static bool same(const heed_tensor *x, const heed_tensor *y, const heed_segments *a,
-                 const heed_segments *b)
-{
-    return x->offset == y->offset && x->ld == y->ld && x->cols == y->cols &&
-           memcmp(a->offset, b->offset, (size_t)(a->count + 1) * sizeof *a->offset) == 0;
-}
-
 /* The gradient of input i, and whether it may be assigned: not if another input's goes there,
  * unless together they are all that goes there. */
 static heed__matrix gradient(heed_opcall *c, int i, bool tiled, real *beta)
@@ -264,7 +201,7 @@ static heed__matrix gradient(heed_opcall *c, int i, bool tiled, real *beta)
     }
     bool alone = true;
     for (int other = Q; other <= V; other++)
-        alone &= other == i || !share(c->in[i], c->in[other]);
+        alone &= other == i || !heed__share(c->in[i], c->in[other]);
     *beta = 1;
     return (heed__matrix){alone ? heed__grad_beta(c, i, beta) : heed__grad(c, i), c->in[i]->ld};
 }
@@ -274,8 +211,9 @@ static int safe_threads(const heed_opcall *c)
     const attributes *a = c->attributes;
     for (int i = Q; i <= V; i++)
         for (int other = i + 1; other <= V; other++)
-            if (heed__wants(c, i) && meet(c->in[i], c->in[other]) &&
-                !same(c->in[i], c->in[other], i == Q ? a->queries : a->keys, a->keys))
+            if (heed__wants(c, i) && heed__meet(c->in[i], c->in[other]) &&
+                !heed__cut_alike(c->in[i], c->in[other], i == Q ? a->pairs.queries : a->pairs.keys,
+                                 a->pairs.keys))
                 return 1;
     return heed__threads(c);
 }
@@ -299,9 +237,9 @@ static void bias_rows(void *context, int64_t begin, int64_t end, int thread)
         const bool all = bias->shape.dim[0] == 1;
         real *to = j->to + row * bias->ld;
         const real *from = j->d_scores;
-        for (int64_t b = 0; b < a->queries->count; b++) {
-            const int64_t t = length(a->queries, b), s = length(a->keys, b);
-            for (int64_t h = 0; h < a->heads; h++, from += t * s)
+        for (int64_t b = 0; b < a->pairs.queries->count; b++) {
+            const int64_t t = heed__length(a->pairs.queries, b), s = heed__length(a->pairs.keys, b);
+            for (int64_t h = 0; h < a->pairs.heads; h++, from += t * s)
                 if (i < t && (all || h == head))
                     for (int64_t x = 0; x < s; x++)
                         to[x] += from[i * s + x];
@@ -324,17 +262,15 @@ static void backward(heed_opcall *c)
     j.all.d_k_rows = gradient(c, K, two, &j.all.beta_k);
     j.all.d_v_rows = gradient(c, V, two, &j.all.beta_v);
     if (heed__wants(c, BIAS)) {
-        int64_t count;
-        count_weights(a, &count);
-        j.all.d_scores = (real *)c->saved + (a->weights ? 0 : count);
+        j.all.d_scores = (real *)c->saved + (a->weights ? 0 : heed__pairs_count(&a->pairs));
     }
     j.kernel = heed__kernels()->head_backward;
     run(&j, safe_threads(c));
     if (heed__wants(c, BIAS)) {
         bias_job b = {c, j.all.d_scores, heed__grad(c, BIAS)};
         const heed_tensor *bias = c->in[BIAS];
-        heed__parallel(heed__threads(c), bias->rows, 1, bias->cols * a->queries->count, bias_rows,
-                       &b);
+        heed__parallel(heed__threads(c), bias->rows, 1, bias->cols * a->pairs.queries->count,
+                       bias_rows, &b);
     }
 }
 
@@ -427,9 +363,7 @@ heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_t
     static const heed_attention_options defaults = {.heads = 1};
     if (!options)
         options = &defaults;
-    attributes a = {.queries = queries,
-                    .keys = keys,
-                    .heads = options->heads,
+    attributes a = {.pairs = {.queries = queries, .keys = keys, .heads = options->heads},
                     .causal = options->causal,
                     .weights = options->weights != NULL,
                     .scale = options->scale,

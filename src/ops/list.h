@@ -28,6 +28,7 @@
     X(linear)                                                                                      \
     X(outer)                                                                                       \
     X(cosine)                                                                                      \
+    X(unit)                                                                                        \
     X(softmax)                                                                                     \
     X(log_softmax)                                                                                 \
     X(segment_softmax)                                                                             \
@@ -65,6 +66,13 @@
     X(project_agreement)                                                                           \
     X(project_log_p)                                                                               \
     X(attention)                                                                                   \
+    X(pairs_dot)                                                                                   \
+    X(pairs_additive)                                                                              \
+    X(pairs_location)                                                                              \
+    X(pairs_softmax)                                                                               \
+    X(pairs_gaussian)                                                                              \
+    X(pairs_choose)                                                                                \
+    X(pairs_mix)                                                                                   \
     X(lstm_step)                                                                                   \
     X(gru_step)                                                                                    \
     X(ntm_content)                                                                                 \

@@ -7,9 +7,7 @@
 #include <heed/ops.h>
 
 #include "base/parallel.h"
-#include "tensor/op.h"
-
-#include <math.h>
+#include "ops/draw.h"
 
 struct job {
     const heed_opcall *c;
@@ -30,36 +28,14 @@ static heed_status shape(heed_opcall *c)
     return status ? status : heed__out(c, HEED_SHAPE(x->rows, 1));
 }
 
-static int32_t draw(const real *p, int64_t n, double uniform)
-{
-    double total = 0, sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        total += (double)p[i];
-    int32_t last = 0; /* of those that can be drawn: rounding may leave the sum below the goal */
-    for (int64_t i = 0; i < n; i++) {
-        if (!(p[i] > 0))
-            continue;
-        last = (int32_t)i;
-        sum += (double)p[i];
-        if (sum > uniform * total)
-            break;
-    }
-    return last;
-}
-
 static void compute(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
-    const heed_kernels *k = heed__kernels();
     real *p = heed__scratch(j->c, thread);
     for (int64_t r = begin; r < end; r++) {
         const real *x = heed__row(j->x, r);
-        /* Shifted so that the largest is 1: proportions may lie beyond the range of exp. */
-        int32_t top;
-        const real most = k->row_max(x, j->x->cols, &top);
-        k->affine(p, x, 1, isinf(most) ? 0 : -most, j->x->cols);
-        k->unary(HEED__UNARY_EXP, p, p, j->x->cols);
-        j->drawn[r] = draw(p, j->x->cols, heed_rng_uniform(&j->rng, (uint64_t)r));
+        heed__proportions(p, x, j->x->cols);
+        j->drawn[r] = heed__draw(p, j->x->cols, heed_rng_uniform(&j->rng, (uint64_t)r));
         j->y[r] = x[j->drawn[r]];
     }
 }

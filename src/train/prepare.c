@@ -68,7 +68,7 @@ static heed_status make_optimizer(heed_trainer *t, heed_error *err)
                                   .warmup = o->warmup,
                                   .total = o->max_updates,
                                   .floor = o->rate_floor,
-                                  .d = t->recipe.model.transformer.d};
+                                  .d = t->recipe.model.d};
     return !t->optimizer || (o->ema > 0 && !t->ema) ? err->status : HEED_OK;
 }
 

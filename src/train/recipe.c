@@ -58,7 +58,7 @@ static heed_status check_vocabularies(const heed_recipe *r, heed_error *err)
     bool separate = !o->joint || o->source_vocab;
     if (o->vocab && !o->joint)
         return heed__fail(err, HEED_ARGUMENT, "--vocab is for both languages: not with --no-joint");
-    if (separate && r->model.transformer.tying == HEED_TIE_ALL)
+    if (separate && r->model.tying == HEED_TIE_ALL)
         return heed__fail(err, HEED_ARGUMENT,
                           "two vocabularies cannot share one matrix: with --no-joint or "
                           "--source-vocab use --tying target or --tying none");

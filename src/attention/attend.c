@@ -1,0 +1,126 @@
+/* attend.c: attention put together from its slots.
+ *
+ *   keys = keys(memory)                          once for any number of queries
+ *   pattern -> score(query(q), keys) -> softmax [-> gate, or one key] -> mixture of the values
+ *
+ * q (N,query_d), keys and values (M,...) -> (N,H*Dv).  Where every query sees every key, the score
+ * is a product and all that is wanted are the mixture and the weights, one operator does it all.
+ * Refuses combinations in build (registry.c). */
+#include "attention/attend.h"
+
+#include "base/error.h"
+#include "nn/params.h"
+#include <math.h>
+
+#define WINDOW 10 /* D in the paper */
+
+void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_options *options)
+{
+    heed_error err = {0};
+    *l = (heed_attend_layer){.options = *options};
+    if (heed__attend_check(options, &err)) {
+        heed__scope_fail(s, err.status, "%s", err.text);
+        l->options = (heed_attend_options){.heads = 1};
+        return;
+    }
+    heed_attend_options *o = &l->options;
+    o->heads = o->heads ? o->heads : 1;
+    o->d = o->d ? o->d : o->key_d;
+    o->window = o->window ? o->window : WINDOW;
+    o->deviation = o->deviation > 0 ? o->deviation : (double)o->window / 2;
+    if (heed__score_of(l)->build)
+        heed__score_of(l)->build(l, s);
+    heed__pattern_build(l, s);
+}
+
+heed_memory heed_attend_memory(heed_tape *t, const heed_attend_layer *l, heed_tensor *states,
+                               heed_tensor *values, const heed_segments *segments)
+{
+    const heed__score *score = heed__score_of(l);
+    return (heed_memory){score->keys ? score->keys(t, l, states) : states, values, segments};
+}
+
+/* Score, softmax and mixture at once. */
+static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                                 const heed_memory *m, bool causal, const heed_pairs *p,
+                                 const heed_attend_extra *extra)
+{
+    return heed_attention(t, q, m->keys, m->values, p->queries, p->keys,
+                          &(heed_attention_options){.heads = p->heads,
+                                                    .causal = causal,
+                                                    .scale = heed__score_of(l)->scaled ? 0 : 1,
+                                                    .dropout = l->options.dropout,
+                                                    .bias = extra->bias,
+                                                    .weights = extra->weights});
+}
+
+/* Weights (flat) from scores. */
+static heed_tensor *weigh(heed_tape *t, const heed_attend_layer *l, heed_tensor *scores,
+                          heed_tensor *gate, const heed_pairs *p, const heed_attend_extra *extra)
+{
+    heed_tensor *logs, *weights;
+    const bool hard = l->options.normaliser == HEED_NORMALISE_HARD;
+    weights = heed_pairs_softmax(t, scores, p, hard || extra->log_weights ? &logs : NULL);
+    if (extra->log_weights)
+        *extra->log_weights = logs;
+    if (hard)
+        weights = heed_pairs_choose(t, logs, heed_tape_training(t), p, extra->chosen_log_p,
+                                    extra->chosen);
+    if (gate)
+        weights = heed_mul(t, weights, gate);
+    if (extra->weights)
+        *extra->weights = weights;
+    return weights;
+}
+
+static heed_tensor *attend_by_parts(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                                    const heed_memory *m, heed_tensor *gate, const heed_pairs *p,
+                                    const heed_attend_extra *extra)
+{
+    const heed__score *score = heed__score_of(l);
+    if (extra->bias)
+        return heed_tape_fail(t, HEED_ARGUMENT,
+                              "attention: a bias needs a score that is a product, over all keys");
+    if (extra->log_weights && l->options.pattern == HEED_PATTERN_LOCAL_P)
+        return heed_tape_fail(t, HEED_ARGUMENT,
+                              "attention: the weights of local-p do not sum to 1 and have no "
+                              "log-weights");
+    const double root = heed_tensor_cols(q) / (double)p->heads;
+    heed_tensor *scores =
+        score->scores ? score->scores(t, l, q, m->keys, p)
+                      : heed_pairs_dot(t, q, m->keys, score->scaled ? 1 / sqrt(root) : 1, p);
+    heed_tensor *weights = weigh(t, l, scores, gate, p, extra);
+    if (!m->values)
+        return weights;
+    return heed_pairs_mix(t, heed_dropout(t, weights, l->options.dropout), m->values, p);
+}
+
+heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                         const heed_memory *memory, const heed_segments *queries,
+                         const heed_attend_extra *extra)
+{
+    static const heed_attend_extra none = {0};
+    const heed_attend_options *o = &l->options;
+    const heed__score *score = heed__score_of(l);
+    extra = extra ? extra : &none;
+    if (extra->weights)
+        *extra->weights = NULL;
+    if (extra->log_weights)
+        *extra->log_weights = NULL;
+    if (extra->chosen_log_p)
+        *extra->chosen_log_p = NULL;
+    if (!q || !memory->keys || heed_tape_error(t)->status)
+        return NULL;
+    if (!queries || !memory->segments)
+        return heed_tape_fail(t, HEED_ARGUMENT, "attention: segments of the %s are NULL",
+                              queries ? "keys" : "queries");
+    heed_pairs p = {.queries = queries, .keys = memory->segments, .heads = o->heads};
+    const bool causal = o->causal && !extra->all_past;
+    heed_tensor *gate, *asked = score->query ? score->query(t, l, q, &p) : q;
+    if (!score->scores && o->pattern == HEED_PATTERN_GLOBAL &&
+        o->normaliser == HEED_NORMALISE_SOFT && memory->values && !extra->log_weights)
+        return attend_fused(t, l, asked, memory, causal, &p, extra);
+    if (!heed__pattern_windows(t, l, q, causal, extra->place, &p, &gate))
+        return NULL;
+    return attend_by_parts(t, l, asked, memory, gate, &p, extra);
+}

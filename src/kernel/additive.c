@@ -1,0 +1,43 @@
+/* additive.c: see additive.h.  Keys go one after the other, because their rows are read as they
+ * lie; what a query collects stays in the nearest cache. */
+#include "kernel/additive.h"
+
+#include "kernel/isa.h"
+#include "kernel/vecmath.h"
+
+#define DECLARE(result, name, arguments) result K(name) arguments;
+HEED_KERNELS_ADDITIVE(DECLARE)
+
+void K(additive_scores)(real *e, const real *q, const real *k, int64_t ldk, const real *v,
+                        int64_t n, int64_t d)
+{
+    for (int64_t j = 0; j < n; j++, k += ldk) {
+        vreal sum = {0};
+        for (int64_t i = 0; i < d; i += VW)
+            sum += vload_at(v, i, d) * vtanh(vload_at(q, i, d) + vload_at(k, i, d));
+        e[j] = vsum(sum);
+    }
+}
+
+VINLINE void add_at(real *y, vreal x, int64_t i, int64_t n)
+{
+    if (y)
+        vstore_at(y, vload_at(y, i, n) + x, i, n);
+}
+
+void K(additive_grads)(real *dq, real *dk, real *dv, const real *de, const real *q, const real *k,
+                       int64_t ldk, const real *v, int64_t n, int64_t d)
+{
+    for (int64_t j = 0; j < n; j++, k += ldk) {
+        const vreal up = vset(de[j]);
+        for (int64_t i = 0; i < d; i += VW) {
+            vreal x = vtanh(vload_at(q, i, d) + vload_at(k, i, d));
+            vreal slope = up * vload_at(v, i, d) * (1 - x * x);
+            add_at(dv, up * x, i, d);
+            add_at(dq, slope, i, d);
+            add_at(dk, slope, i, d);
+        }
+        if (dk)
+            dk += ldk;
+    }
+}
