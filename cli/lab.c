@@ -76,7 +76,10 @@ static void print_figures(const lab_session *r)
 {
     for (int i = 0; i < r->count; i++) {
         const lab_figure *f = &r->figures[i];
-        printf("%-56s %10.4g", f->name, f->value);
+        if (isfinite(f->value))
+            printf("%-60s %10.4g", f->name, f->value);
+        else
+            printf("%-60s %10s", f->name, "-");
         if (f->relation != LAB_NO_TARGET)
             printf("  %s %g: %s", f->relation == LAB_AT_MOST ? "at most" : "at least", f->target,
                    lab_figure_met(f) ? "met" : "missed");

@@ -38,8 +38,7 @@ typedef struct lab_common {
                      clip_norm_, clip_value_)                                                      \
     HEED_OPTION_INT(owner, at.updates, "updates", updates_, 0, 1000000000, "N",                    \
                     "how long to train"),                                                          \
-        HEED_OPTION_INT(owner, at.batch, "batch", batch_, 1, 100000, "N",                          \
-                        "examples an update, all of one size"),                                    \
+        HEED_OPTION_INT(owner, at.batch, "batch", batch_, 1, 100000, "N", "examples an update"),   \
         HEED_OPTION_INT(owner, at.valid_every, "valid-every", valid_every_, 1, 1000000000, "N",    \
                         "validate after so many updates; the best weights are kept"),              \
         HEED_OPTION_CHOICE(owner, at.optimizer, "optimizer", optimizer_,                           \
@@ -119,7 +118,7 @@ typedef struct lab {
                                        with the lab_common */
     heed_status (*run)(lab_session *r, const void *settings, heed_error *err);
 } lab;
-#define LAB_LIST(X) X(ntm)
+#define LAB_LIST(X) X(ntm) X(pointer)
 #define LAB_DECLARE(name) extern const lab lab_##name;
 LAB_LIST(LAB_DECLARE)
 

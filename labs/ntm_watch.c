@@ -65,9 +65,17 @@ static void put(struct page *p, heed_real *panel, int64_t step, const heed_real 
         panel[i * p->steps + step] = from[i];
 }
 
+static bool has_negative(const ntm_batch *b)
+{
+    for (int64_t i = 0; i < b->steps * b->in; i++)
+        if (b->x[i] < 0)
+            return true;
+    return false;
+}
+
 static void put_said(struct page *p, const ntm_batch *b, const heed_tensor *z)
 {
-    heed_real *shown = add_panel(p, "input", b->in, -1, 1);
+    heed_real *shown = add_panel(p, "input", b->in, has_negative(b) ? -1 : 0, 1);
     heed_real *target = add_panel(p, "target", b->out, 0, 1);
     heed_real *said = add_panel(p, "output", b->out, 0, 1);
     for (int64_t i = 0; i < b->steps; i++)
