@@ -1,6 +1,13 @@
-/* test_ntm.c: the Neural Turing Machine: addressing, memory, the whole machine, its tasks. */
-#include "labs/ntm.h"
-#include "layer_check.h"
+/* test_ntm.c: the operators of the Neural Turing Machine: addressing, reading and writing. */
+#include "kernel/kernels.h"
+
+#include <heed/ops.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
 
 #ifdef HEED_DOUBLE
 #define CLOSE 1e-8 /* what eps changes in a cosine */
@@ -185,247 +192,129 @@ static void refuses(void **state)
     assert_string_equal(heed_tape_error(tape)->text, "ntm_write: add is (2,4), expected (2,3)");
 }
 
-/* ---- the machine ---- */
+/* ---- kernels ---- */
 
-struct machine_case {
-    ntm machine;
-    ntm_batch batch;
+enum { WORDS = 3, MOST = 35, LD = MOST + 2, HEADS = 3 };
+
+/* A memory under some heads, what each kernel adds to, and the same by plain loops in double. */
+struct memory_case {
+    int64_t n, heads;
+    heed_real memory[WORDS * LD], w[HEADS * MOST], erase[HEADS * WORDS], add[HEADS * WORDS];
+    heed_real dy[WORDS * MOST];
 };
 
-static int run_machine(heed_tape *t, void *context, heed_tensor **out)
+static void waves(heed_real *x, int64_t n, double start)
 {
-    struct machine_case *k = context;
-    out[0] = ntm_answer(t, &k->machine, &k->batch, NULL);
-    return 1;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (heed_real)sin(1.7 * (double)i + start);
 }
 
-static void check_machine(ntm_sizes sizes)
+/* What all heads but `except` leave of element j of location i. */
+static double left(const struct memory_case *c, int64_t j, int64_t i, int64_t except)
 {
-    enum { B = 2, STEPS = 4, IN = 2, OUT = 2 };
-    heed_real x[STEPS * B * IN];
-    for (int i = 0; i < STEPS * B * IN; i++)
-        x[i] = (heed_real)sin(1.3 * i + 0.2);
-    sizes.in = IN;
-    sizes.out = OUT;
-    struct machine_case k = {
-        .batch = {.batch = B, .steps = STEPS, .first = 1, .in = IN, .out = OUT, .x = x}};
-    heed_params *p = heed_params_new(NULL, NULL);
-    ntm_build(&k.machine, heed_params_scope(p), &sizes);
-    assert_int_equal(heed_params_finish(p, 2, NULL), HEED_OK);
-    layer_check(p, run_machine, &k);
-    heed_params_free(p);
+    double product = 1;
+    for (int64_t h = 0; h < c->heads; h++)
+        if (h != except)
+            product *= 1 - (double)c->erase[h * WORDS + j] * (double)c->w[h * c->n + i];
+    return product;
 }
 
-/* Catches a wrong derivative where the pieces meet: through the memory from step to step, through
- * the weights carried on, into what a sequence starts with.  (The weights are drawn so that no
- * shift given as a number is near a whole one, where it has a kink.) */
-static void gradients_of_whole_machines(void **state)
+static void expect(const char *what, int64_t n, const heed_real *found, double wanted)
 {
-    (void)state;
-    ntm_sizes one = {.units = 3,
-                     .layers = 1,
-                     .locations = 5,
-                     .width = 2,
-                     .read_heads = 1,
-                     .write_heads = 1,
-                     .reach = 1};
-    check_machine(one);
-    ntm_sizes many = one;
-    many.layers = 2;
-    many.read_heads = 2;
-    many.write_heads = 2;
-    many.shift = NTM_SHIFT_NUMBER;
-    many.reach = 2;
-    check_machine(many);
-    ntm_sizes forward = one;
-    forward.arch = NTM_FEED_FORWARD;
-    forward.read_first = true;
-    check_machine(forward);
-    ntm_sizes none = one;
-    none.arch = NTM_NO_MEMORY;
-    none.layers = 2;
-    check_machine(none);
+    if (!(fabs((double)*found - wanted) <= 4 * CLOSE * fmax(1, fabs(wanted))))
+        fail_msg("%s of %d locations: %.9g, expected %.9g", what, (int)n, (double)*found, wanted);
 }
 
-/* Catches an option that changes nothing: reading after the write sees it, before it does not. */
-static void reads_before_or_after(void **state)
+static void check_write(const heed_kernels *k, const struct memory_case *c)
 {
-    (void)state;
-    heed_real read[2];
-    for (int first = 0; first < 2; first++) {
-        ntm m;
-        ntm_state s;
-        ntm_sizes sizes = {.in = 1,
-                           .out = 1,
-                           .units = 3,
-                           .layers = 1,
-                           .locations = 4,
-                           .width = 2,
-                           .read_heads = 1,
-                           .write_heads = 1,
-                           .reach = 1,
-                           .read_first = first};
-        heed_params *p = heed_params_new(NULL, NULL);
-        ntm_build(&m, heed_params_scope(p), &sizes);
-        assert_int_equal(heed_params_finish(p, 5, NULL), HEED_OK);
-        heed_tape_reset(tape);
-        ntm_start(tape, &m, 1, &s);
-        ntm_step(tape, &m, &s, row(1, NULL));
-        assert_string_equal(heed_tape_error(tape)->text, "");
-        read[first] = heed_tensor_data(s.r)[0];
-        heed_params_free(p);
-    }
-    assert_true(fabs((double)read[1] - 1e-6) < 1e-9); /* the memory as it starts */
-    assert_true(fabs((double)read[0]) > 1e-4);
-}
-
-/* Catches a measure of walking that takes jumps or standing still for steps, or does not wrap. */
-static void walking(void **state)
-{
-    enum { STEPS = 5, N = 4 };
-    (void)state;
-    static const int at[][STEPS] = {{0, 1, 2, 3, 0}, {1, 0, 3, 2, 1}, {0, 1, 1, 3, 0}};
-    static const double wanted[] = {1, 1, .5};
-    ntm m = {.sizes = {.locations = N}};
-    for (int c = 0; c < 3; c++) {
-        ntm_state states[STEPS];
-        heed_tape_reset(tape);
-        for (int i = 0; i < STEPS; i++) {
-            heed_real w[2 * N] = {0};
-            w[N + at[c][i]] = 1;
-            states[i].w = row(2 * N, w);
+    heed_real y[WORDS * MOST];
+    k->memory_write(y, c->memory, LD, c->w, c->erase, c->add, c->heads, WORDS, c->n);
+    for (int64_t j = 0; j < WORDS; j++)
+        for (int64_t i = 0; i < c->n; i++) {
+            double wanted = (double)c->memory[j * LD + i] * left(c, j, i, -1);
+            for (int64_t h = 0; h < c->heads; h++)
+                wanted += (double)c->w[h * c->n + i] * (double)c->add[h * WORDS + j];
+            expect("memory_write", c->n, &y[j * c->n + i], wanted);
         }
-        assert_true(ntm_walking(&m, states, 0, STEPS, 1) == wanted[c]);
-        assert_true(ntm_walking(&m, states, 0, STEPS, 0) == 0);
-    }
 }
 
-/* ---- the tasks ---- */
-
-static ntm_batch draw(ntm_task task, int64_t length, int64_t repeats, int64_t batch)
+static void check_write_grad(const heed_kernels *k, const struct memory_case *c)
 {
-    ntm_batch b;
-    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 9, .step = (uint64_t)task});
-    assert_true(
-        ntm_task_draw(task, (ntm_size){length, repeats}, batch, &rng, heed_tape_arena(tape), &b));
-    return b;
-}
-
-static const heed_real *shown(const ntm_batch *b, int64_t step, int64_t s)
-{
-    return b->x + (step * b->batch + s) * b->in;
-}
-
-static const heed_real *wanted(const ntm_batch *b, int64_t step, int64_t s)
-{
-    return b->target + (step * b->batch + s) * b->out;
-}
-
-static bool same_bits(const heed_real *a, const heed_real *b, int n)
-{
-    return memcmp(a, b, (size_t)n * sizeof *a) == 0;
-}
-
-/* Catches a target that is not what was shown, a mark that is missing or in the wrong place, and
- * data behind the mark. */
-static void copying(void **state)
-{
-    (void)state;
-    for (int repeats = 1; repeats < 4; repeats++) {
-        ntm_batch b = draw(repeats == 1 ? NTM_COPY : NTM_REPEAT_COPY, 7, repeats, 3);
-        int64_t end = repeats == 1 ? 0 : 1; /* a step and a channel for the end */
-        assert_int_equal(b.first, 8);
-        assert_int_equal(b.steps, 8 + 7 * repeats + end);
-        assert_int_equal(b.out, 8 + end);
-        int ones = 0;
-        for (int64_t s = 0; s < 3; s++)
-            for (int64_t i = 0; i < b.steps; i++) {
-                assert_true(shown(&b, i, s)[8] == (i == 7));
-                for (int j = 0; j < 8; j++)
-                    ones += i < 7 ? shown(&b, i, s)[j] == 1 : 100 * (shown(&b, i, s)[j] != 0);
-                if (i < 8 || i - 8 == 7 * repeats)
-                    continue;
-                assert_true(same_bits(wanted(&b, i - 8, s), shown(&b, (i - 8) % 7, s), 8));
-                assert_true(!end || wanted(&b, i - 8, s)[8] == 0);
+    heed_real dm[WORDS * LD], dw[HEADS * MOST], de[HEADS * WORDS], da[HEADS * WORDS];
+    waves(dm, WORDS * LD, 3);
+    waves(dw, HEADS * MOST, 4);
+    waves(de, HEADS * WORDS, 5);
+    waves(da, HEADS * WORDS, 6);
+    k->memory_write_grad(dm, dw, de, da, c->dy, c->memory, LD, c->w, c->erase, c->add, c->heads,
+                         WORDS, c->n);
+    for (int64_t j = 0; j < WORDS; j++)
+        for (int64_t i = 0; i < c->n; i++)
+            expect("dM", c->n, &dm[j * LD + i],
+                   sin(1.7 * (double)(j * LD + i) + 3) +
+                       (double)c->dy[j * c->n + i] * left(c, j, i, -1));
+    for (int64_t h = 0; h < c->heads; h++) {
+        for (int64_t i = 0; i < c->n; i++) {
+            double wanted = sin(1.7 * (double)(h * c->n + i) + 4);
+            for (int64_t j = 0; j < WORDS; j++)
+                wanted += (double)c->dy[j * c->n + i] *
+                          ((double)c->add[h * WORDS + j] - (double)c->erase[h * WORDS + j] *
+                                                               (double)c->memory[j * LD + i] *
+                                                               left(c, j, i, h));
+            expect("dw", c->n, &dw[h * c->n + i], wanted);
+        }
+        for (int64_t j = 0; j < WORDS; j++) {
+            double erased = 0, added = 0;
+            for (int64_t i = 0; i < c->n; i++) {
+                double slope = (double)c->dy[j * c->n + i] * (double)c->w[h * c->n + i];
+                added += slope;
+                erased += slope * (double)c->memory[j * LD + i] * left(c, j, i, h);
             }
-        assert_in_range(ones, 50, 118); /* of 168: six standard deviations */
-        assert_true(!end || wanted(&b, 7 * repeats, 1)[8] == 1);
-        assert_true(!end || fabs((double)shown(&b, 7, 0)[9] - (repeats - 5.5) / 2.8723) < 1e-4);
-    }
-}
-
-/* Catches an answer that is not the item after the one asked for. */
-static void recalling(void **state)
-{
-    (void)state;
-    enum { ITEMS = 5 };
-    ntm_batch b = draw(NTM_RECALL, ITEMS, 1, 20);
-    int asked_before = -1, differs = 0;
-    for (int64_t s = 0; s < 20; s++) {
-        int asked = -1;
-        assert_true(shown(&b, 4 * ITEMS, s)[7] == 1 && shown(&b, 4 * ITEMS + 4, s)[7] == 1);
-        for (int item = 0; item < ITEMS; item++) {
-            bool all = shown(&b, 4 * item, s)[6] == 1;
-            for (int i = 0; i < 3; i++)
-                all &=
-                    same_bits(shown(&b, 4 * item + 1 + i, s), shown(&b, 4 * ITEMS + 1 + i, s), 6);
-            asked = all ? item : asked;
+            expect("de", c->n, &de[h * WORDS + j], sin(1.7 * (double)(h * WORDS + j) + 5) - erased);
+            expect("da", c->n, &da[h * WORDS + j], sin(1.7 * (double)(h * WORDS + j) + 6) + added);
         }
-        assert_in_range(asked, 0, ITEMS - 2);
-        for (int i = 0; i < 3; i++)
-            assert_true(same_bits(wanted(&b, i, s), shown(&b, 4 * (asked + 1) + 1 + i, s), 6));
-        differs += asked != asked_before;
-        asked_before = asked;
     }
-    assert_true(differs > 5);
 }
 
-/* Catches an order that is not that of the priorities, highest first. */
-static void sorting(void **state)
+static void check_match(const heed_kernels *k, const struct memory_case *c)
+{
+    heed_real squares[MOST], match[MOST], dm[WORDS * LD] = {0};
+    k->memory_squares(squares, c->memory, LD, WORDS, c->n);
+    k->memory_match(match, c->memory, LD, c->add, WORDS, c->n);
+    k->memory_match_grad(dm, c->memory, LD, c->w, c->dy, c->add, WORDS, c->n);
+    for (int64_t i = 0; i < c->n; i++) {
+        double square = 0, product = 0;
+        for (int64_t j = 0; j < WORDS; j++) {
+            double x = (double)c->memory[j * LD + i];
+            square += x * x;
+            product += x * (double)c->add[j];
+            expect("memory_match_grad", c->n, &dm[j * LD + i],
+                   (double)c->w[i] * (double)c->add[j] + (double)c->dy[i] * x);
+        }
+        expect("memory_squares", c->n, &squares[i], square);
+        expect("memory_match", c->n, &match[i], product);
+    }
+    assert_true(dm[c->n] == 0 && dm[LD + c->n] == 0); /* nothing behind the end */
+}
+
+/* Catches a wrong tail, a gap between rows that is taken for data, and heads that are mixed up, on
+ * every instruction set. */
+static void kernels(void **state)
 {
     (void)state;
-    ntm_batch b = draw(NTM_SORT, 20, 1, 4);
-    assert_int_equal(b.steps - b.first, 16);
-    for (int64_t s = 0; s < 4; s++)
-        for (int i = 0; i < 16; i++) {
-            int rank_found = -1;
-            for (int j = 0; j < 20; j++) {
-                int rank = 0;
-                for (int k = 0; k < 20; k++)
-                    rank += shown(&b, k, s)[8] > shown(&b, j, s)[8];
-                if (rank == i && same_bits(wanted(&b, i, s), shown(&b, j, s), 8))
-                    rank_found = rank;
+    const heed_kernels *k;
+    struct memory_case c;
+    waves(c.memory, WORDS * LD, 0.1);
+    waves(c.w, HEADS * MOST, 0.5);
+    waves(c.erase, HEADS * WORDS, 0.9);
+    waves(c.add, HEADS * WORDS, 1.3);
+    waves(c.dy, WORDS * MOST, 1.9);
+    for (int set = 0; (k = heed__kernels_at(set)); set++)
+        for (c.n = 1; c.n <= MOST; c.n++)
+            for (c.heads = 1; c.heads <= HEADS; c.heads += 2) {
+                check_match(k, &c);
+                check_write(k, &c);
+                check_write_grad(k, &c);
             }
-            assert_int_equal(rank_found, i);
-        }
-}
-
-/* Catches a predictor that counts wrongly.  The product of its probabilities has a closed form: for
- * a context with n zeros and m ones, Beta(m+1/2, n+1/2) / Beta(1/2, 1/2). */
-static void best_predictor(void **state)
-{
-    (void)state;
-    enum { LENGTH = 200 };
-    ntm_batch b = draw(NTM_NGRAMS, LENGTH, 1, 6);
-    assert_int_equal(b.steps, LENGTH - 1);
-    double bits = 0;
-    for (int64_t s = 0; s < 6; s++) {
-        double count[32][2] = {{0}};
-        for (int64_t i = b.first; i < b.steps; i++) {
-            unsigned context = 0;
-            for (int64_t j = i - 4; j <= i; j++)
-                context = 2 * context + (shown(&b, j, s)[0] == 1);
-            count[context][wanted(&b, i - b.first, s)[0] == 1]++;
-            assert_true(i + 1 == b.steps ||
-                        wanted(&b, i - b.first, s)[0] == shown(&b, i + 1, s)[0]);
-        }
-        for (int c = 0; c < 32; c++)
-            bits -= (lgamma(count[c][0] + .5) + lgamma(count[c][1] + .5) -
-                     lgamma(count[c][0] + count[c][1] + 1) - 2 * lgamma(.5)) /
-                    log(2);
-    }
-    assert_true(fabs(ntm_ngrams_optimum(&b) - bits / 6) < 1e-9 * bits);
-    assert_in_range((int)(bits / 6), 80, 180); /* the paper's figure shows 130 to 160 */
 }
 
 #define WITH_TAPE(test) cmocka_unit_test_setup_teardown(test, make_tape, free_tape)
@@ -440,13 +329,7 @@ int main(void)
         WITH_TAPE(content_goes_by_direction),
         WITH_TAPE(all_erase_then_all_add),
         WITH_TAPE(refuses),
-        WITH_TAPE(gradients_of_whole_machines),
-        WITH_TAPE(reads_before_or_after),
-        WITH_TAPE(walking),
-        WITH_TAPE(copying),
-        WITH_TAPE(recalling),
-        WITH_TAPE(sorting),
-        WITH_TAPE(best_predictor),
+        WITH_TAPE(kernels),
     };
     return cmocka_run_group_tests_name("ntm", tests, NULL, NULL);
 }
