@@ -1,7 +1,7 @@
 /* lab.h: what the labs share: options, the training loop, figures, the model directory.
  *
  * A lab is a paper's own system on the paper's own tasks, in files that can be read beside it and
- * that see the public headers only.  `heed lab NAME` parses its options, gives it a lab_session, and
+ * that see the public headers only.  `heed lab NAME` parses its options, gives it a session, and
  * prints the figures that it reports.  The lab describes its system to lab_experiment, which does
  * the rest: trains, validates, keeps the best, writes the model directory. */
 #ifndef HEED_LABS_LAB_H

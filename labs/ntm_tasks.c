@@ -95,7 +95,7 @@ static void draw_recall(const ntm_batch *b, ntm_size size, struct draw *d, int64
     x_at(b, step, s)[ITEM_BITS + 1] = 1;
 }
 
-/* ---- 4.4 dynamic N-grams: bits from a table of probabilities that is new for each sequence ---- */
+/* ---- 4.4 dynamic N-grams: bits from probabilities that are new for each sequence ---- */
 
 enum { CONTEXT = 5, CONTEXTS = 1 << CONTEXT };
 

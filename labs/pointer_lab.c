@@ -28,9 +28,9 @@ static const heed_option fields[] = {
                     "examples of each size in the test"),
 };
 
-static const char *const quick[] = {"task",    "sort",  "least", "3",     "most",
-                                    "5",       "units", "64",    "batch", "64",
-                                    "updates", "700",   "rate",  "0.003", NULL};
+static const char *const quick[] = {"task",  "sort",  "least",    "3",      "most",    "5",
+                                    "units", "64",    "batch",    "64",     "updates", "4000",
+                                    "rate",  "0.003", "rate-end", "0.0001", NULL};
 static const char *const sort[] = {"task", "sort", "rate-end", "0.00001", NULL};
 static const char *const hull[] = {"task", "hull", "rate-end", "0.00001", NULL};
 static const char *const delaunay[] = {"task",     "delaunay", "most", "5",

@@ -1,5 +1,6 @@
 /* test_ntm.c: the operators of the Neural Turing Machine: addressing, reading and writing. */
 #include "kernel/kernels.h"
+#include "one_tape.h"
 
 #include <heed/ops.h>
 #include <math.h>
@@ -15,22 +16,6 @@
 #define CLOSE 2e-6 /* a few roundings of numbers up to 1 */
 #endif
 
-static heed_tape *tape;
-
-static int make_tape(void **state)
-{
-    (void)state;
-    tape = heed_tape_new(&(heed_tape_options){.threads = 1}, NULL);
-    return tape ? 0 : 1;
-}
-
-static int free_tape(void **state)
-{
-    (void)state;
-    heed_tape_free(tape);
-    return 0;
-}
-
 static void assert_close(const heed_tensor *found, const double *wanted, int64_t n)
 {
     assert_string_equal(heed_tape_error(tape)->text, "");
@@ -39,11 +24,6 @@ static void assert_close(const heed_tensor *found, const double *wanted, int64_t
         if (!(fabs((double)heed_tensor_data(found)[i] - wanted[i]) <= CLOSE))
             fail_msg("number %d is %.9g, expected %.9g", (int)i, (double)heed_tensor_data(found)[i],
                      wanted[i]);
-}
-
-static heed_tensor *row(int64_t n, const heed_real *values)
-{
-    return heed_input(tape, HEED_SHAPE(1, n), values);
 }
 
 /* One head of n locations: shifts w by s and sharpens; g = 0 takes no notice of the content. */
@@ -316,8 +296,6 @@ static void kernels(void **state)
                 check_write_grad(k, &c);
             }
 }
-
-#define WITH_TAPE(test) cmocka_unit_test_setup_teardown(test, make_tape, free_tape)
 
 int main(void)
 {

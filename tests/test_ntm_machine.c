@@ -1,27 +1,7 @@
 /* test_ntm_machine.c: the Neural Turing Machine whole, its tasks, and how its heads walk. */
 #include "labs/ntm.h"
 #include "layer_check.h"
-
-static heed_tape *tape;
-
-static int make_tape(void **state)
-{
-    (void)state;
-    tape = heed_tape_new(&(heed_tape_options){.threads = 1}, NULL);
-    return tape ? 0 : 1;
-}
-
-static int free_tape(void **state)
-{
-    (void)state;
-    heed_tape_free(tape);
-    return 0;
-}
-
-static heed_tensor *row(int64_t n, const heed_real *values)
-{
-    return heed_input(tape, HEED_SHAPE(1, n), values);
-}
+#include "one_tape.h"
 
 /* ---- the machine ---- */
 
@@ -265,8 +245,6 @@ static void best_predictor(void **state)
     assert_true(fabs(ntm_ngrams_optimum(&b) - bits / 6) < 1e-9 * bits);
     assert_in_range((int)(bits / 6), 80, 180); /* the paper's figure shows 130 to 160 */
 }
-
-#define WITH_TAPE(test) cmocka_unit_test_setup_teardown(test, make_tape, free_tape)
 
 int main(void)
 {

@@ -14,8 +14,10 @@
  * memory_match_grad  dM_ji += dd_i k_j + along_i M_ji
  * memory_write       y_ji = M_ji prod_h (1 - e_hj w_hi) + sum_h a_hj w_hi; rows of y have no gaps
  * memory_write_grad  with K_hji what the other heads leave of location i:
- *                    dM_ji += dy_ji prod_h (1 - e_hj w_hi);  dw_hi += dy_ji (a_hj - e_hj M_ji K_hji)
- *                    de_hj -= sum_i dy_ji M_ji K_hji w_hi;   da_hj += sum_i dy_ji w_hi
+ *                    dM_ji += dy_ji prod_h (1 - e_hj w_hi)
+ *                    dw_hi += dy_ji (a_hj - e_hj M_ji K_hji)
+ *                    de_hj -= sum_i dy_ji M_ji K_hji w_hi
+ *                    da_hj += sum_i dy_ji w_hi
  *                    each may be NULL */
 #define HEED_KERNELS_MEMORY(X)                                                                     \
     X(void, memory_squares,                                                                        \
