@@ -50,18 +50,18 @@ static const heed_option fields[] = {
 };
 
 /* The paper's settings where they train here as they did there; tables 1 to 3. */
+#define BATCHES "batch", "16", "rate", "0.0003", "valid-every", "1000"
 #define LSTM_ALONE "arch", "lstm", "layers", "3", "units", "256", "rate", "0.00003"
 static const char *const quick[] = {"updates",     "15000",  "longest",   "6",
                                     "valid-every", "1500",   "locations", "40",
                                     "rate",        "0.0005", NULL};
 static const char *const copy[] = {"task", "copy", "seeds", "3", NULL};
 static const char *const copy_lstm[] = {"task", "copy", LSTM_ALONE, NULL};
-static const char *const repeat_copy[] = {"task", "repeat-copy", "updates", "100000", NULL};
-static const char *const recall[] = {"task", "recall", "updates", "100000", NULL};
-static const char *const ngrams[] = {"task", "ngrams", "updates", "100000", NULL};
-static const char *const sort[] = {"task", "sort",        "updates", "200000", "read-heads",
-                                   "5",    "write-heads", "5",       "layers", "2",
-                                   "rate", "0.00003",     NULL};
+static const char *const repeat_copy[] = {"task", "repeat-copy", BATCHES, "updates", "20000", NULL};
+static const char *const recall[] = {"task", "recall", BATCHES, "updates", "15000", NULL};
+static const char *const ngrams[] = {"task", "ngrams", BATCHES, "updates", "10000", NULL};
+static const char *const sort[] = {"task", "sort",        BATCHES, "updates", "30000", "read-heads",
+                                   "5",    "write-heads", "5",     "layers",  "2",     NULL};
 static const heed_option_bundle *presets(void)
 {
     static const heed_option_bundle all[] = {
