@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 heed_status lab_fail(heed_error *err, heed_status status, const char *format, ...)
 {
@@ -140,6 +141,26 @@ static heed_status write_folder(lab_session *r, const lab *l, const void *settin
 
 /* ---- training ---- */
 
+/* A curve of at most POINTS points: when it is full, every other one goes. */
+#define POINTS 400
+struct curve {
+    double x[POINTS], y[POINTS];
+    int64_t count;
+};
+
+static void add_point(struct curve *c, double x, double y)
+{
+    if (c->count == POINTS) {
+        c->count /= 2;
+        for (int64_t i = 0; i < c->count; i++) {
+            c->x[i] = c->x[2 * i + 1];
+            c->y[i] = c->y[2 * i + 1];
+        }
+    }
+    c->x[c->count] = x;
+    c->y[c->count++] = y;
+}
+
 /* One model in training. */
 struct training {
     lab_session *run;
@@ -150,15 +171,7 @@ struct training {
     heed_real *best;   /* weights */
     double best_score; /* and their validation */
     double begun;
-    double loss; /* summed since the last point of the curve */
-    int64_t summed;
-};
-
-/* At most so many points a curve. */
-#define POINTS 400
-struct history {
-    double update[POINTS + 1], loss[POINTS + 1], valid_update[POINTS + 1], valid[POINTS + 1];
-    int64_t points, valids;
+    struct curve *loss, *valid;
 };
 
 static void show(const struct training *k, lab_progress *p)
@@ -170,7 +183,13 @@ static void show(const struct training *k, lab_progress *p)
     k->run->hooks.progress(k->run->hooks.context, p);
 }
 
-static void validate(struct training *k, struct history *h, int64_t update)
+static void keep(struct training *k)
+{
+    memcpy(k->best, heed_params_values(k->params),
+           (size_t)heed_params_size(k->params) * sizeof *k->best);
+}
+
+static void validate(struct training *k, int64_t update)
 {
     heed_tape_set_recording(k->tape, false);
     heed_tape_set_training(k->tape, false);
@@ -180,13 +199,9 @@ static void validate(struct training *k, struct history *h, int64_t update)
     bool best = score < k->best_score;
     if (best) {
         k->best_score = score;
-        memcpy(k->best, heed_params_values(k->params),
-               (size_t)heed_params_size(k->params) * sizeof *k->best);
+        keep(k);
     }
-    if (h->valids <= POINTS) {
-        h->valid_update[h->valids] = (double)update;
-        h->valid[h->valids++] = score;
-    }
+    add_point(k->valid, (double)update, score);
     show(k, &(lab_progress){.update = update, .validated = true, .score = score, .best = best});
 }
 
@@ -215,52 +230,42 @@ static heed_status update(struct training *k, const heed_schedule *schedule, int
     return HEED_OK;
 }
 
-static void add_point(struct training *k, struct history *h, int64_t step)
-{
-    h->update[h->points] = (double)step;
-    h->loss[h->points++] = k->loss / (double)k->summed;
-    k->loss = 0;
-    k->summed = 0;
-}
-
-static heed_status train_loop(struct training *k, struct history *h, heed_error *err)
+static heed_status train_loop(struct training *k, heed_error *err)
 {
     const lab_common *o = k->run->options;
-    heed_schedule schedule = {.kind =
-                                  o->rate_end > 0 ? HEED_SCHEDULE_COSINE : HEED_SCHEDULE_CONSTANT,
-                              .rate = o->rate,
-                              .total = o->updates,
-                              .floor = o->rate_end};
-    int64_t every = o->updates / POINTS + 1;
+    heed_schedule_kind kind = o->rate_end > 0 ? HEED_SCHEDULE_COSINE : HEED_SCHEDULE_CONSTANT;
+    heed_schedule schedule = {
+        .kind = kind, .rate = o->rate, .total = o->updates, .floor = o->rate_end};
+    int64_t every = o->updates / POINTS + 1, done = 0;
+    double sum = 0;
     k->begun = k->run->hooks.now();
-    for (int64_t step = 1; step <= o->updates; step++) {
-        if ((k->run->stopped = k->run->hooks.stop(k->run->hooks.context)))
-            break;
+    while (done < o->updates && !(k->run->stopped = k->run->hooks.stop(k->run->hooks.context))) {
         double loss = 0;
-        if (update(k, &schedule, step, &loss, err))
+        if (update(k, &schedule, ++done, &loss, err))
             return err->status;
-        k->loss += loss;
-        k->summed++;
-        if (step % every == 0)
-            add_point(k, h, step);
-        show(k, &(lab_progress){.update = step, .loss = loss});
-        if (step % o->valid_every == 0 || step == o->updates)
-            validate(k, h, step);
+        sum += loss / (double)every;
+        if (done % every == 0) {
+            add_point(k->loss, (double)done, sum);
+            sum = 0;
+        }
+        show(k, &(lab_progress){.update = done, .loss = loss});
+        if (done % o->valid_every == 0)
+            validate(k, done);
     }
-    if (k->run->stopped || o->updates == 0)
-        validate(k, h, 0);
+    if (done == 0 || done % o->valid_every)
+        validate(k, done);
     k->run->seconds += k->run->hooks.now() - k->begun;
     return HEED_OK;
 }
 
-static heed_status draw_curves(lab_session *r, const lab_system *system, const struct history *h,
-                               heed_error *err)
+static heed_status draw_curves(const struct training *k, heed_error *err)
 {
+    lab_session *r = k->run;
     char name[64] = "curves.svg", title[64];
     const char *svg;
-    heed_curve loss = {"training", h->update, h->loss, h->points};
-    heed_curve valid = {"validation", h->valid_update, h->valid, h->valids};
-    heed_curve_panel panels[] = {{"loss", &loss, 1, true}, {system->measure, &valid, 1, false}};
+    heed_curve loss = {"training", k->loss->x, k->loss->y, k->loss->count};
+    heed_curve valid = {"validation", k->valid->x, k->valid->y, k->valid->count};
+    heed_curve_panel panels[] = {{"loss", &loss, 1, true}, {k->system->measure, &valid, 1, true}};
     snprintf(title, sizeof title, "seed %llu", (unsigned long long)r->seed);
     if (r->options->seeds > 1)
         snprintf(name, sizeof name, "curves-%llu.svg", (unsigned long long)r->seed);
@@ -268,9 +273,10 @@ static heed_status draw_curves(lab_session *r, const lab_system *system, const s
     return status ? status : lab_write(r, name, svg, err);
 }
 
-/* Trains params, whose layers the system's context has, and leaves the best weights in them. */
+/* Trains params, whose layers the system's context has.  *weights, in the arena, are the best on
+ * validation; *score is how good they are. */
 static heed_status train(lab_session *r, const lab_system *system, heed_params *params,
-                         heed_tape *tape, double *score, heed_error *err)
+                         heed_tape *tape, heed_real **weights, double *score, heed_error *err)
 {
     const lab_common *o = r->options;
     heed_optimizer_options options = {.kind = (heed_optimizer_kind)o->optimizer,
@@ -279,26 +285,34 @@ static heed_status train(lab_session *r, const lab_system *system, heed_params *
                                       .eps = 1e-8};
     struct training k = {
         .run = r, .system = system, .params = params, .tape = tape, .best_score = INFINITY};
-    size_t bytes = (size_t)heed_params_size(params) * sizeof *k.best;
-    struct history *h = heed_arena_allocate(r->arena, sizeof *h);
-    k.best = heed_arena_allocate(r->arena, bytes);
+    k.loss = heed_arena_allocate(r->arena, sizeof *k.loss);
+    k.valid = heed_arena_allocate(r->arena, sizeof *k.valid);
+    k.best = heed_arena_allocate(r->arena, (size_t)heed_params_size(params) * sizeof *k.best);
     k.optimizer = heed_optimizer_new(params, &options, NULL, err);
-    if (!h || !k.best || !k.optimizer) {
+    if (!k.loss || !k.valid || !k.best || !k.optimizer) {
         heed_optimizer_free(k.optimizer);
         return lab_fail(err, HEED_MEMORY, "out of memory for training");
     }
-    h->points = h->valids = 0;
-    if (!train_loop(&k, h, err)) {
-        if (isfinite(k.best_score))
-            memcpy(heed_params_values(params), k.best, bytes);
-        *score = k.best_score;
-        draw_curves(r, system, h, err);
-    }
+    k.loss->count = k.valid->count = 0;
+    keep(&k);
+    if (!train_loop(&k, err))
+        draw_curves(&k, err);
+    *weights = k.best;
+    *score = k.best_score;
     heed_optimizer_free(k.optimizer);
     return err->status;
 }
 
 /* ---- the whole ---- */
+
+/* What has been trained, a model for each seed. */
+enum { SEEDS = 100 };
+struct models {
+    heed_params *params; /* the set built last, whose layers the system's context has */
+    heed_real *weights[SEEDS];
+    double scores[SEEDS];
+    int64_t count, best;
+};
 
 static heed_params *build(const lab_session *r, const lab_system *system, heed_error *err)
 {
@@ -313,63 +327,61 @@ static heed_params *build(const lab_session *r, const lab_system *system, heed_e
     return NULL;
 }
 
-/* Puts trained weights into the set whose layers the context has. */
-static void take_weights(heed_params *to, const heed_real *from)
+static heed_status train_all(lab_session *r, const lab_system *system, heed_tape *tape,
+                             struct models *m, heed_error *err)
 {
-    memcpy(heed_params_values(to), from, (size_t)heed_params_size(to) * sizeof *from);
+    for (; m->count < r->options->seeds && !r->stopped; m->count++) {
+        int64_t i = m->count;
+        r->seed = (uint64_t)(r->options->seed + i);
+        heed_params_free(m->params);
+        if (!(m->params = build(r, system, err)) ||
+            train(r, system, m->params, tape, &m->weights[i], &m->scores[i], err))
+            return err->status;
+        m->best = m->scores[i] < m->scores[m->best] ? i : m->best;
+    }
+    return HEED_OK;
 }
 
-static heed_status evaluate(lab_session *r, const lab_system *system, heed_tape *tape,
-                            heed_error *err)
+/* Puts the weights of model i into the layers. */
+static void take_weights(const struct models *m, int64_t i)
 {
-    heed_status status = system->evaluate(system->context, r, tape, err);
-    if (!status && r->chosen)
-        status = system->draw(system->context, r, tape, err);
-    return status;
+    memcpy(heed_params_values(m->params), m->weights[i],
+           (size_t)heed_params_size(m->params) * sizeof *m->weights[i]);
+}
+
+static heed_status evaluate_all(lab_session *r, const lab_system *system, heed_tape *tape,
+                                const struct models *m, heed_error *err)
+{
+    heed_tape_set_recording(tape, false);
+    heed_tape_set_training(tape, false);
+    for (int64_t i = 0; i < m->count; i++) {
+        r->seed = (uint64_t)(r->options->seed + i);
+        r->chosen = i == m->best;
+        take_weights(m, i);
+        lab_report(r, m->scores[i], LAB_NO_TARGET, 0, "%s", system->measure);
+        if (system->evaluate(system->context, r, tape, err) ||
+            (r->chosen && system->draw(system->context, r, tape, err)))
+            return err->status;
+    }
+    return HEED_OK;
 }
 
 heed_status lab_experiment(lab_session *r, const lab *l, const void *settings,
                            const lab_system *system, heed_error *err)
 {
-    enum { SEEDS = 100 };
-    const lab_common *o = r->options;
-    heed_real *weights[SEEDS];
-    double scores[SEEDS];
-    heed_params *p = NULL;
-    int64_t best = 0, done = 0;
+    struct models m = {0};
     if (make_folder(r, err))
         return err->status;
-    heed_tape *tape =
-        heed_tape_new(&(heed_tape_options){.threads = (int)o->threads, .log = r->hooks.log}, err);
-    for (; tape && done < o->seeds && !r->stopped; done++) {
-        r->seed = (uint64_t)(o->seed + done);
-        heed_params_free(p);
-        if (!(p = build(r, system, err)) || train(r, system, p, tape, &scores[done], err))
-            goto done;
-        size_t bytes = (size_t)heed_params_size(p) * sizeof **weights;
-        if (!(weights[done] = heed_arena_allocate(r->arena, bytes))) {
-            lab_fail(err, HEED_MEMORY, "out of memory for the weights");
-            goto done;
-        }
-        memcpy(weights[done], heed_params_values(p), bytes);
-        best = scores[done] < scores[best] ? done : best;
+    heed_tape *tape = heed_tape_new(
+        &(heed_tape_options){.threads = (int)r->options->threads, .log = r->hooks.log}, err);
+    if (tape && !train_all(r, system, tape, &m, err) &&
+        (r->stopped || !evaluate_all(r, system, tape, &m, err))) {
+        take_weights(&m, m.best);
+        write_folder(r, l, settings, m.params, err);
     }
-    if (!tape)
-        goto done;
-    heed_tape_set_recording(tape, false);
-    heed_tape_set_training(tape, false);
-    for (int64_t i = 0; i < done && !r->stopped; i++) {
-        r->seed = (uint64_t)(o->seed + i);
-        r->chosen = i == best;
-        take_weights(p, weights[i]);
-        lab_report(r, scores[i], LAB_NO_TARGET, 0, "%s", system->measure);
-        if (evaluate(r, system, tape, err))
-            goto done;
-    }
-    take_weights(p, weights[best]);
-    write_folder(r, l, settings, p, err);
-done:
     heed_tape_free(tape);
-    heed_params_free(p);
+    heed_params_free(m.params);
+    if (err->status)
+        rmdir(r->options->folder); /* if nothing is in it yet */
     return err->status;
 }

@@ -98,8 +98,7 @@ typedef struct lab_session {
 /* A system that is to be trained and measured.  The context is the lab's own. */
 typedef struct lab_system {
     void *context;
-    /* Declares the parameters.  Called for each seed; the layers are then those of the set built
-     * last, or of the one that `use` names. */
+    /* Declares the parameters, once for each seed: what follows uses those declared last. */
     void (*build)(void *context, heed_scope s);
     /* One update's loss, built on a tape that is ready for it, from examples drawn with rng. */
     heed_tensor *(*loss)(void *context, heed_tape *t, const heed_rng *rng);
