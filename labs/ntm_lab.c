@@ -52,9 +52,9 @@ static const heed_option fields[] = {
 /* The paper's settings where they train here as they did there; tables 1 to 3. */
 #define BATCHES "batch", "16", "rate", "0.0003", "valid-every", "1000"
 #define LSTM_ALONE "arch", "lstm", "layers", "3", "units", "256", "rate", "0.00003"
-static const char *const quick[] = {"updates",     "15000",  "longest",   "6",
-                                    "valid-every", "1500",   "locations", "40",
-                                    "rate",        "0.0005", NULL};
+static const char *const quick[] = {"longest",     "6",    "locations", "20",      "units",
+                                    "64",          "rate", "0.0003",    "updates", "25000",
+                                    "valid-every", "2500", NULL};
 static const char *const copy[] = {"task", "copy", "seeds", "3", NULL};
 static const char *const copy_lstm[] = {"task", "copy", LSTM_ALONE, NULL};
 static const char *const repeat_copy[] = {"task", "repeat-copy", BATCHES, "updates", "20000", NULL};
