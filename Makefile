@@ -125,6 +125,7 @@ LIB_SRC := $(filter-out $(KERNEL_EACH),$(wildcard src/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(patsubst %.cc,$(OUT)/%.o,$(wildcard src/*/*.cc)) \
            $(foreach isa,$(ISAS),$(KERNEL_EACH:%.c=$(OUT)/%.$(isa).o))
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard cli/*.c bench/*.c))
+LAB_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard labs/*.c))
 TESTS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/test_*.c))
 FUZZERS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(OUT)/%,$(wildcard examples/*.c))
@@ -186,7 +187,7 @@ $(1): FORCE
 	    printf '%s\n' '$$(subst ','\'',$(2))' >$$@
 endef
 $(eval $(call stamp,$(OUT)/flags,$$(COMPILE) $$(COMPILE_CXX) $$(INTERNAL)))
-$(eval $(call stamp,$(OUT)/flags.link,$$(LINK) $$(LIBS) $$(VERSION) $$(LIB_OBJ) $$(CLI_OBJ)))
+$(eval $(call stamp,$(OUT)/flags.link,$$(LINK) $$(LIBS) $$(VERSION) $$(LIB_OBJ) $$(CLI_OBJ) $$(LAB_OBJ)))
 $(eval $(call stamp,$(OUT)/flags.pc,$$(PREFIX) $$(LIBDIR) $$(VERSION) $$(LIBS) $$(OPENMP)))
 
 $(OUT)/libheed.a: $(LIB_OBJ) $(OUT)/flags.link
@@ -213,11 +214,17 @@ $(OUT)/heed.pc: heed.pc.in $(OUT)/flags.pc
 	$(call say,make)
 	$(Q)$(FILL_PC) >$@
 
-$(OUT)/heed: $(CLI_OBJ) $(OUT)/libheed.a $(OUT)/flags.link
-	$(call say,link)
-	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(OUT)/libheed.a $(LIBS)
+# The labs: in the program, and within reach of the tests.
+$(OUT)/labs.a: $(LAB_OBJ) $(OUT)/flags.link
+	$(call say,ar)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(LAB_OBJ)
 
-$(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/libheed.a
+$(OUT)/heed: $(CLI_OBJ) $(OUT)/labs.a $(OUT)/libheed.a $(OUT)/flags.link
+	$(call say,link)
+	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(OUT)/labs.a $(OUT)/libheed.a $(LIBS)
+
+$(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/labs.a $(OUT)/libheed.a
 	$(call say,link)
 	$(Q)$(LINK) -o $@ $^ -lcmocka $(LIBS)
 
@@ -237,9 +244,11 @@ $(OUT)/src/kernel/%.$(1).o: src/kernel/%.c $(OUT)/flags
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
-# cli, labs and examples see the public headers only; cli also bench/bench.h.
-$(OUT)/cli/%.o: INTERNAL := -I.
-$(OUT)/labs/%.o $(OUT)/examples/%.o: INTERNAL :=
+# cli, labs and examples see the public headers only; cli also bench/bench.h and labs/lab.h, the
+# tests all.
+$(OUT)/cli/%.o: private INTERNAL := -I.
+$(OUT)/tests/%.o: private INTERNAL += -I.
+$(OUT)/labs/%.o $(OUT)/examples/%.o: private INTERNAL :=
 INTERNAL = -Isrc -I$(OUT)/src -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
 $(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)

@@ -25,6 +25,7 @@ typedef struct command {
     X(convert)                                                                                     \
     X(shortlist)                                                                                   \
     X(inspect)                                                                                     \
+    X(lab)                                                                                         \
     X(vocab)                                                                                       \
     X(list)                                                                                        \
     X(selftest)                                                                                    \

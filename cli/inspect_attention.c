@@ -3,7 +3,7 @@
 #include "command.h"
 #include "inspect.h"
 
-#include <errno.h>
+#include <heed/io.h>
 #include <heed/show.h>
 #include <jansson.h>
 #include <math.h>
@@ -185,7 +185,7 @@ static heed_status write_picture(const struct inspect_settings *s, struct view *
     heed_status status = ends_with(s->output, ".svg")
                              ? heed_attention_svg(&v->picture, large, v->arena, &text, err)
                              : heed_attention_html(&v->picture, large, v->arena, &text, err);
-    return status ? status : write_file(s->output, text, err);
+    return status ? status : heed_text_save(s->output, text, err);
 }
 
 static json_t *label_array(heed_labels l)

@@ -15,6 +15,7 @@
 #include "kernel/gemm.h"
 #include "kernel/head.h"
 #include "kernel/linear.h"
+#include "kernel/memory.h"
 #include "kernel/norm.h"
 #include "kernel/optimizer.h"
 #include "kernel/panels.h"
@@ -31,6 +32,7 @@
     HEED_KERNELS_GEMM(X)                                                                           \
     HEED_KERNELS_HEAD(X)                                                                           \
     HEED_KERNELS_LINEAR(X)                                                                         \
+    HEED_KERNELS_MEMORY(X)                                                                         \
     HEED_KERNELS_NORM(X)                                                                           \
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
     HEED_KERNELS_PACKED(X)                                                                         \
