@@ -1,5 +1,5 @@
-/* status_line.h: one line on stderr about long work: rewritten on a terminal, otherwise a plain line
- * every few seconds. */
+/* status_line.h: one line on stderr about long work: rewritten on a terminal, otherwise a plain
+ * line every few seconds. */
 #ifndef HEED_CLI_STATUS_LINE_H
 #define HEED_CLI_STATUS_LINE_H
 

@@ -1,4 +1,5 @@
-/* test_attend_row.c: attention of one query and parts of a log-sum-exp, in every instruction set. */
+/* test_attend_row.c: attention of one query and parts of a log-sum-exp, in every instruction set.
+ * */
 #include "kernel/kernels.h"
 
 #include <math.h>

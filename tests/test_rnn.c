@@ -359,7 +359,8 @@ static void gradients_of_the_whole_model(void **state)
         p->target[1] = (heed_tokens){ids + 1, 4};
         p->target[2] = (heed_tokens){ids + 4, 3};
         struct gradient_case g = {m, pack(p, 0, 3)};
-        /* States of stacks this narrow hardly move: far from 0 they do, and attention has a choice. */
+        /* States of stacks this narrow hardly move: far from 0 they do, and attention has a choice.
+         * */
         for (int64_t k = 0; k < heed_params_size(heed_model_params(m)); k++)
             heed_params_values(heed_model_params(m))[k] *= 2;
         layer_check(heed_model_params(m), run_loss, &g);
@@ -383,8 +384,8 @@ static struct pairs *draw_copies(int count, uint64_t seed)
     return p;
 }
 
-/* Catches: hard attention without its reward, or rewarded for the wrong words: sequences that it has
- * never seen can only be copied by looking at one place after the other. */
+/* Catches: hard attention without its reward, or rewarded for the wrong words: sequences that it
+ * has never seen can only be copied by looking at one place after the other. */
 static void hard_attention_learns_to_copy(void **state)
 {
     (void)state;

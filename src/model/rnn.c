@@ -88,8 +88,8 @@ static void step_never(const heed__rnn *m, heed_tape *t, const heed__rnn_input *
     out->s = heed_rnn_step(t, &m->decoder, in->gates, &state->layers);
 }
 
-/* Bahdanau, A.1.2 and A.2.2: e_ti = v . tanh(W s_{t-1} + U h_i), c_t = sum_i a_ti h_i, then the gates
- * of s_t from s_{t-1}, y_{t-1} and c_t. */
+/* Bahdanau, A.1.2 and A.2.2: e_ti = v . tanh(W s_{t-1} + U h_i), c_t = sum_i a_ti h_i, then the
+ * gates of s_t from s_{t-1}, y_{t-1} and c_t. */
 static void step_before(const heed__rnn *m, heed_tape *t, const heed__rnn_input *in,
                         heed__rnn_state *state, heed__rnn_output *out)
 {
@@ -105,7 +105,8 @@ heed_tensor *heed__rnn_attentional(const heed__rnn *m, heed_tape *t, heed_tensor
     return heed_linear_apply(t, &m->readout, heed_concat_cols(t, (heed_tensor *[]){c, h}, 2));
 }
 
-/* Luong, sections 3 and 3.3: h_t from y_{t-1} and, with input feeding, h~_{t-1}; then c_t and h~_t. */
+/* Luong, sections 3 and 3.3: h_t from y_{t-1} and, with input feeding, h~_{t-1}; then c_t and h~_t.
+ * */
 static void step_after(const heed__rnn *m, heed_tape *t, const heed__rnn_input *in,
                        heed__rnn_state *state, heed__rnn_output *out)
 {
@@ -256,8 +257,8 @@ static int64_t stack_weights(const heed_rnn_layer *l)
     return n;
 }
 
-/* A source token passes through the encoder and is made a key.  The bridge, once a sentence, is left
- * out. */
+/* A source token passes through the encoder and is made a key.  The bridge, once a sentence, is
+ * left out. */
 static heed_model_cost cost(const heed_model *model)
 {
     const heed__rnn *m = model->parts;

@@ -47,8 +47,8 @@ struct heed__rnn {
     bool by_steps; /* what attention saw goes back into the stack: no step before the one before */
 };
 
-/* The encoder's states (M,2D or D), in the order of the words, whichever way they were read; and the
- * decoder's first state, in the order of the sentences. */
+/* The encoder's states (M,2D or D), in the order of the words, whichever way they were read; and
+ * the decoder's first state, in the order of the sentences. */
 heed_tensor *heed__rnn_encode(const heed__rnn *m, heed_tape *t, const heed_batch *batch,
                               heed__rnn_state *start);
 /* Attention from states s (B,D), and h~ of what it saw: of any number of rows. */
