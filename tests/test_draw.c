@@ -78,8 +78,8 @@ static void test_frequencies(void **state)
     static const struct {
         double temperature, top_p;
         int64_t top_k;
-    } cases[] = {{1, 0, 0},   {0.5, 1, 0}, {3, 0, 0},     {1, 0, 1},    {1, 0, 3},
-                 {2, 0.5, 0}, {1, 0.9, 0}, {1, 0.001, 0}, {1, 0.95, 4}, {0.7, 0.6, 5}};
+    } cases[] = {{1, 0, 0},   {0.5, 1, 0},   {3, 0, 0},    {1, 0, 1},     {1, 0, 3},  {2, 0.5, 0},
+                 {1, 0.9, 0}, {1, 0.001, 0}, {1, 0.95, 4}, {0.7, 0.6, 5}, {3, 0.5, 4}};
     heed_tokens source = source_of(2, 4);
     for (int64_t i = 0; i < DRAWS; i++)
         request[i] =
