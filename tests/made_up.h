@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "decode/search.h"
 
@@ -30,7 +31,8 @@ struct made_up {
     int32_t token[MAX_V];
     heed_tokens choice[MAX_ROWS];
     int64_t adds, steps, rows_stepped, most_rows; /* since the last start from nothing */
-    int64_t bad_step; /* from 1: this step gives bad_value to bad_token */
+    bool (*may_step)(void); /* NULL, or steps wait for it, some seconds at most */
+    int64_t bad_step;       /* from 1: this step gives bad_value to bad_token */
     int32_t bad_token;
     heed_real bad_value;
 };
@@ -113,6 +115,8 @@ static inline heed_status made_up_step(void *self, const int32_t *token, heed_sc
     (void)err;
     assert_true(m->rows > 0);
     int64_t count = m->vocabulary;
+    for (int i = 0; m->may_step && !m->may_step() && i < 10000; i++)
+        usleep(1000);
     m->steps++;
     m->rows_stepped += m->rows;
     m->most_rows = m->rows > m->most_rows ? m->rows : m->most_rows;

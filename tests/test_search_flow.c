@@ -158,31 +158,38 @@ static void test_any_number_of_workers(void **state)
     }
 }
 
+struct waiting {
+    heed__crew crew;
+    int count;
+};
+
+/* The third fails when the others sleep. */
 static heed_status fail_at_three(void *context, int worker, heed_error *err)
 {
-    heed__crew *c = context;
-    if (worker == 3) {
-        err->status = HEED_NUMERIC;
-        strcpy(err->text, "three");
-        return HEED_NUMERIC;
-    }
-    pthread_mutex_lock(&c->lock);
-    while (!c->stopped)
-        pthread_cond_wait(worker ? &c->more : &c->done, &c->lock);
-    pthread_mutex_unlock(&c->lock);
-    return HEED_OK;
+    struct waiting *w = context;
+    pthread_mutex_lock(&w->crew.lock);
+    w->count++;
+    while (worker == 3 && w->count < 6)
+        heed__crew_wait_done(&w->crew, 1);
+    while (worker != 3 && !w->crew.stopped)
+        pthread_cond_wait(worker ? &w->crew.more : &w->crew.done, &w->crew.lock);
+    pthread_mutex_unlock(&w->crew.lock);
+    if (worker != 3)
+        return HEED_OK;
+    strcpy(err->text, "three");
+    return err->status = HEED_NUMERIC;
 }
 
 /* Catches a failure of one worker that the others wait for without end, or that is not told. */
 static void test_failure_stops_all(void **state)
 {
     (void)state;
-    heed__crew c;
+    struct waiting w = {.count = 0};
     heed_error err = {0};
-    assert_int_equal(heed__crew_init(&c, &err), HEED_OK);
-    assert_int_equal(heed__crew_run(&c, 6, fail_at_three, &c, &err), HEED_NUMERIC);
+    assert_int_equal(heed__crew_init(&w.crew, &err), HEED_OK);
+    assert_int_equal(heed__crew_run(&w.crew, 6, fail_at_three, &w, &err), HEED_NUMERIC);
     assert_string_equal(err.text, "three");
-    heed__crew_deinit(&c);
+    heed__crew_deinit(&w.crew);
 }
 
 /* ---- room ---- */

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "decode/search_state.h"
 #include "made_up.h"
 
 static const heed_search_options plain = {
@@ -287,6 +288,34 @@ static void test_loop_guard(void **state)
     assert_true(found.loop);
 }
 
+/* Catches a stretch that is taken for a loop too early or too late, or not from where it begins: of
+ * every period, behind other words, in hypotheses and in sources. */
+static void test_loops_of_every_period(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        heed_rng_key key = {.seed = seed};
+        heed_rng rng = heed_rng_stream(&key);
+        int64_t period = 1 + (int64_t)seed % 10, before = heed_rng_below(&rng, 0, 12);
+        int64_t turns = 2 + heed_rng_below(&rng, 1, 7), count = before;
+        int32_t id[MAX_LENGTH];
+        heed__sentence one = {.given = heed_rng_below(&rng, 2, 8), .loop = seed % 4 ? 16 : 40};
+        heed__row row = {0};
+        for (int64_t i = 0; i < before; i++)
+            id[i] = 3 + (int32_t)heed_rng_below(&rng, 10 + (uint64_t)i, 5);
+        for (int64_t i = 0; i < period * turns; i++, count++)
+            id[count] = i < period ? 3 + (int32_t)heed_rng_below(&rng, 100 + (uint64_t)i, 5)
+                                   : id[count - period];
+        for (; one.length < count; one.length++) {
+            int64_t expected =
+                one.length < one.given ? 0 : looping(id, one.length + 1, one.given, one.loop);
+            assert_int_equal(heed__row_take(&row, &one, id[one.length]), expected);
+        }
+        heed_tokens source = {id, count};
+        assert_int_equal(heed__loop_length(&source), loop_least(&source));
+    }
+}
+
 /* Catches a loop that is handed out although a whole sentence was found, and one that takes a place
  * in the beam. */
 static void test_loops_give_way(void **state)
@@ -386,11 +415,12 @@ int main(void)
 {
 #define OPTION_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, made_up_end)
     const struct CMUnitTest tests[] = {
-        OPTION_TEST(test_all_together), OPTION_TEST(test_penalty_forms),
-        OPTION_TEST(test_lengths),      OPTION_TEST(test_banned),
-        OPTION_TEST(test_no_repeat),    OPTION_TEST(test_prefix),
-        OPTION_TEST(test_loop_guard),   OPTION_TEST(test_loops_give_way),
-        OPTION_TEST(test_whole),        OPTION_TEST(test_wrong_options),
+        OPTION_TEST(test_all_together),   OPTION_TEST(test_penalty_forms),
+        OPTION_TEST(test_lengths),        OPTION_TEST(test_banned),
+        OPTION_TEST(test_no_repeat),      OPTION_TEST(test_prefix),
+        OPTION_TEST(test_loop_guard),     OPTION_TEST(test_loops_of_every_period),
+        OPTION_TEST(test_loops_give_way), OPTION_TEST(test_whole),
+        OPTION_TEST(test_wrong_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "decode/translator.h"
 #include "failing_allocator.h"
@@ -245,6 +246,67 @@ static void test_chooses_workers(void **state)
     }
 }
 
+/* Catches a worker that takes all there is and leaves nothing for the others. */
+static void test_every_worker_gets_some(void **state)
+{
+    (void)state;
+    prototype.joins = false;
+    heed_translator *tr = new_translator(1);
+    struct stream s = {.count = 24};
+    heed_search_options o = beam_3;
+    heed_error err = {0};
+    o.beam = 1;
+    assert_int_equal(translate(tr, &o, (heed_stream_options){.workers = 3}, &s, &err), HEED_OK);
+    for (int i = 0; i < 3; i++)
+        assert_true(copies[i].most_rows <= 24 / (2 * 3));
+    heed_translator_free(tr);
+    prototype.joins = true;
+}
+
+static _Atomic int64_t lines_read;
+
+static bool three_are_read(void)
+{
+    return lines_read >= 3;
+}
+
+static heed_status next_late(void *context, bool wait, heed_source_line *line, heed_error *err)
+{
+    static int asked;
+    struct stream *s = context;
+    if (!wait && ++asked % 3)
+        return HEED_OK;
+    heed_status status = next_line(context, wait, line, err);
+    lines_read = s->read;
+    return status;
+}
+
+/* Catches lines that come while others are under way and are not looked for until these are done:
+ * here the first cannot be done before the third has come. */
+static void test_reads_while_it_works(void **state)
+{
+    (void)state;
+    prototype.may_step = three_are_read;
+    for (int workers = 2; workers <= 3; workers++) {
+        heed_translator *tr = new_translator(1);
+        struct stream s = {.count = 6};
+        heed_line_stream stream = {&s, next_late, done_line};
+        heed_error err = {0};
+        struct timespec begin, end;
+        lines_read = 0;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        assert_int_equal(heed_translate_stream(tr, &beam_3,
+                                               &(heed_stream_options){.workers = workers}, &stream,
+                                               &err),
+                         HEED_OK);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        assert_int_equal(s.done, 6);
+        assert_true(end.tv_sec - begin.tv_sec < 8);
+        heed_translator_free(tr);
+    }
+    prototype.may_step = NULL;
+}
+
 /* Catches memory that grows with the lines that have passed. */
 static void test_memory_stays(void **state)
 {
@@ -325,6 +387,51 @@ static void test_prefix_and_ban(void **state)
     heed_translator_free(tr);
 }
 
+/* One line: four times the same sentence, two of which go together. */
+static heed_status next_long(void *context, bool wait, heed_source_line *line, heed_error *err)
+{
+    struct stream *s = context;
+    (void)wait, (void)err;
+    line_text[0] = '\0';
+    for (int i = 0; i < 4 * 60; i++)
+        strcat(line_text, i % 60 == 59 ? ". " : i % 60 ? "b " : "A ");
+    if (s->read++ == 0)
+        *line = (heed_source_line){.text = line_text, .prefix = s->prefix};
+    return HEED_OK;
+}
+
+/* Catches parts of a line that all begin in the way the line is to begin, and parts that are drawn
+ * with the same random numbers. */
+static void test_parts_of_a_line(void **state)
+{
+    (void)state;
+    struct answer answer = {0};
+    heed_translator *tr = new_translator(1);
+    struct stream s = {.count = 1, .answer = &answer, .prefix = "K K K K K K"};
+    heed_line_stream stream = {&s, next_long, done_line};
+    heed_search_options o = {.beam = 1,
+                             .n_best = 1,
+                             .extra_length = 2,
+                             .min_length = 20,
+                             .sample = true,
+                             .temperature = 1};
+    heed_error err = {0};
+    assert_int_equal(heed_translate_stream(tr, &o, &(heed_stream_options){0}, &stream, &err),
+                     HEED_OK);
+    assert_int_equal(strncmp(answer.text, s.prefix, strlen(s.prefix)), 0);
+    assert_null(strstr(answer.text + strlen(s.prefix), s.prefix));
+    free(answer.text);
+    s.read = s.done = 0;
+    s.prefix = NULL;
+    assert_int_equal(heed_translate_stream(tr, &o, &(heed_stream_options){0}, &stream, &err),
+                     HEED_OK);
+    size_t half = strlen(answer.text) / 2;
+    assert_true(half > 20);
+    assert_int_not_equal(strncmp(answer.text, answer.text + half + 1, half), 0);
+    free(answer.text);
+    heed_translator_free(tr);
+}
+
 /* Catches draws that depend on how lines are grouped, or not on their number. */
 static void test_draws_by_number(void **state)
 {
@@ -358,9 +465,12 @@ int main(void)
         cmocka_unit_test(test_answers_at_once),
         cmocka_unit_test(test_chooses_workers),
         cmocka_unit_test(test_memory_stays),
+        cmocka_unit_test(test_every_worker_gets_some),
+        cmocka_unit_test(test_reads_while_it_works),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_prefix_and_ban),
         cmocka_unit_test(test_draws_by_number),
+        cmocka_unit_test(test_parts_of_a_line),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

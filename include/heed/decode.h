@@ -227,8 +227,8 @@ heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
 /* A line that comes by itself. */
 typedef struct heed_source_line {
     const char *text;   /* until next is called again; NULL: there is none */
-    const char *prefix; /* how its translations begin, of which the first part only is split off a
-                         * long line; NULL: anyhow.  Lives like text */
+    const char *prefix; /* how its translations begin (of a line that is split: the first part);
+                         * NULL: anyhow.  Lives as long as text */
     uint64_t number;    /* names its random numbers when translations are drawn */
     void *tag;          /* the caller's own */
 } heed_source_line;
@@ -244,8 +244,8 @@ typedef struct heed_line_stream {
                         heed_error *err);
 } heed_line_stream;
 typedef struct heed_stream_options {
-    int workers;   /* lines are translated side by side by so many; 0: by all threads if lines
-                    * come in numbers, else one after the other with all threads inside */
+    int workers;   /* lines are translated side by side by so many; 0: the first lines that come
+                    * decide: many, one for each thread; few, one with all threads inside */
     int64_t batch; /* sentences decoded together by a worker, at most; 0: as memory allows */
 } heed_stream_options;
 /* heed_translate for as many lines as come, in constant memory.  A line's translation is handed out

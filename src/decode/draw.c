@@ -15,13 +15,18 @@
 /* The chances of all columns, 0 where a token may not be chosen, at s->chance. */
 static bool weigh(heed__search *s, const heed__outlook *v, int64_t *bad)
 {
+    const heed__filter *f = &s->filter;
     heed_real *x = s->chance + s->model->vocabulary;
     for (int64_t i = 0; i < v->count; i++) {
         if (!heed__log_p_at(v, *bad = i, &x[i]))
             return false;
-        x[i] = heed__forbids(&s->filter, heed__token_at(v, i))
-                   ? -(heed_real)INFINITY
-                   : (heed_real)((double)x[i] / s->o->temperature);
+        x[i] = f->banned[heed__token_at(v, i)] ? -(heed_real)INFINITY
+                                               : (heed_real)((double)x[i] / s->o->temperature);
+    }
+    for (int64_t i = 0; i < f->count; i++) {
+        int64_t column = heed__column_of(v, f->also[i]);
+        if (column >= 0)
+            x[column] = -(heed_real)INFINITY;
     }
     heed__kernels()->softmax_rows(s->chance, x, v->count, 1, v->count);
     return true;

@@ -165,11 +165,8 @@ static heed_status done_by_many(void *self, const heed__request *r, const heed_h
                                 heed_error *err)
 {
     struct end *end = self;
-    pthread_mutex_lock(&end->job->crew.lock);
-    heed_error failed = end->job->crew.failed;
-    pthread_mutex_unlock(&end->job->crew.lock);
-    return failed.status ? heed__fail(err, failed.status, "%s", failed.text)
-                         : bring(end, r, h, err);
+    heed_status status = heed__crew_failed(&end->job->crew, err);
+    return status ? status : bring(end, r, h, err);
 }
 
 static heed_status search(struct job *j, int lane, heed_error *err)
@@ -189,9 +186,8 @@ static heed_status wait_for_workers(struct job *j, bool may_come, heed_error *er
     pthread_mutex_lock(&j->crew.lock);
     if (!j->crew.failed.status && !heed__bulk_ready(&j->bulk))
         heed__crew_wait_done(&j->crew, may_come ? LOOK_AGAIN : 0);
-    heed_error failed = j->crew.failed;
     pthread_mutex_unlock(&j->crew.lock);
-    return failed.status ? heed__fail(err, failed.status, "%s", failed.text) : HEED_OK;
+    return heed__crew_failed(&j->crew, err);
 }
 
 static heed_status read_and_write(struct job *j, heed_error *err)

@@ -42,6 +42,16 @@ void heed__crew_stop(heed__crew *c, const heed_error *err)
     pthread_mutex_unlock(&c->lock);
 }
 
+heed_status heed__crew_failed(heed__crew *c, heed_error *err)
+{
+    pthread_mutex_lock(&c->lock);
+    heed_status status = c->failed.status;
+    if (status)
+        heed__fail(err, status, "%s", c->failed.text);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
 void heed__crew_wait_done(heed__crew *c, int milliseconds)
 {
     struct timespec until;
@@ -95,5 +105,5 @@ heed_status heed__crew_run(heed__crew *c, int count, heed__crew_body *body, void
         run(&worker[0]);
     for (int i = 1; i < started; i++)
         pthread_join(worker[i].thread, NULL);
-    return c->failed.status ? heed__fail(err, c->failed.status, "%s", c->failed.text) : HEED_OK;
+    return heed__crew_failed(c, err);
 }

@@ -26,6 +26,8 @@ heed_status heed__crew_run(heed__crew *c, int count, heed__crew_body *body, void
                            heed_error *err);
 /* Wakes all who wait; err: what failed, or NULL. */
 void heed__crew_stop(heed__crew *c, const heed_error *err);
+/* The first failure, in err too; OK if there is none. */
+heed_status heed__crew_failed(heed__crew *c, heed_error *err);
 /* Waits for `done`, but at most so many milliseconds; 0: without limit.  Under the lock. */
 void heed__crew_wait_done(heed__crew *c, int milliseconds);
 
