@@ -7,7 +7,8 @@
 /* clang-format off */
 enum { GOLDEN_D = 4, GOLDEN_E = 3, GOLDEN_V = 9, GOLDEN_WINDOW = 1 };
 /* Pairs; of each both lengths, then both sentences. */
-static const int32_t golden_batch[] = {4, 2, 3, 5, 8, 4, 6, 3, 2, 5, 7, 3, 4, 4, 8, 5, 3, 7, 1, 6, 8, 5, 3, 7, 4, 4, 5};
+static const int32_t golden_batch[] = {
+    4, 2, 3, 5, 8, 4, 6, 3, 2, 5, 7, 3, 4, 4, 8, 5, 3, 7, 1, 6, 8, 5, 3, 7, 4, 4, 5};
 static const double sutskever_loss[] = {
     2.19675833868,
 };

@@ -160,7 +160,8 @@ def main():
     print(f"enum {{ GOLDEN_D = {D}, GOLDEN_E = {E}, GOLDEN_V = {V}, GOLDEN_WINDOW = {WINDOW} }};")
     print("/* Pairs; of each both lengths, then both sentences. */")
     flat = [x for s, t in BATCH for x in [len(s), len(t)] + s + t]
-    print("static const int32_t golden_batch[] = {" + ", ".join(map(str, flat)) + "};")
+    print("static const int32_t golden_batch[] = {")
+    print("    " + ", ".join(map(str, flat)) + "};")
     for kind in "sutskever", "bahdanau", "luong":
         m = Translator(kind)
         loss = m.loss(BATCH)

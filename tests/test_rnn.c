@@ -359,8 +359,7 @@ static void gradients_of_the_whole_model(void **state)
         p->target[1] = (heed_tokens){ids + 1, 4};
         p->target[2] = (heed_tokens){ids + 4, 3};
         struct gradient_case g = {m, pack(p, 0, 3)};
-        /* States of stacks this narrow hardly move: far from 0 they do, and attention has a choice.
-         * */
+        /* States of narrow stacks hardly move; far from 0 they do, and attention has a choice. */
         for (int64_t k = 0; k < heed_params_size(heed_model_params(m)); k++)
             heed_params_values(heed_model_params(m))[k] *= 2;
         layer_check(heed_model_params(m), run_loss, &g);

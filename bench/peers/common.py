@@ -1,4 +1,4 @@
-"""What both PyTorch scripts share: the batches that `heed bench train --ids` reads, and the clock."""
+"""What the PyTorch scripts share: the batches that `heed bench train --ids` reads, and the clock."""
 import argparse
 import json
 import resource
@@ -9,12 +9,14 @@ import torch
 PRESETS = {"tiny": (4, 4, 128, 256, 4, 8000),  # layers of encoder and decoder, d, ff, heads, V
            "small": (3, 3, 256, 1024, 4, 8000),
            "base": (6, 6, 512, 2048, 8, 32000)}
+RNN_PRESETS = {"bahdanau": (512, 256, 8000), "luong": (512, 512, 8000),  # d, embedding, V
+               "sutskever": (512, 512, 8000)}
 BOS, EOS, PAD = 1, 2, 0
 
 
-def arguments():
+def arguments(presets=PRESETS):
     p = argparse.ArgumentParser()
-    p.add_argument("--preset", choices=PRESETS, default="small")
+    p.add_argument("--preset", choices=presets, required=True)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--turns", type=int, default=3)
     p.add_argument("--ids", required=True, help="source ids TAB target ids; an empty line ends a batch")

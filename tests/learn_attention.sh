@@ -1,0 +1,58 @@
+#!/bin/sh
+# learn_attention.sh: every mechanism of attention learns something from the command line: sequences are
+# copied (recipes/copy.sh) by the Transformer with every score and by a recurrent translator with every
+# other window and choice; and a recurrent translator's attention is where the translated word is
+# (recipes/word-order.sh).
+# Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
+set -u
+. "$(dirname "$0")/case.inc"
+tried=
+
+# copies LEAST MECHANISM OPTION...: of a thousand held-out sequences so many are exact.
+copies() {
+    least=$1 tried="$tried $2" what="recipes/copy.sh $*"
+    shift 2
+    HEED=$heed "$tree/recipes/copy.sh" copy --max-updates 250 --valid-every 250 "$@" >out 2>err <in
+    rc=$?
+    right=$(sed -n '$s/^\([0-9]*\) of 1000 exact$/\1/p' out)
+    exits 0; [ "${right:-0}" -ge "$least" ]
+    verdict $? "${right:-none} of 1000 exact, expected $least"
+}
+
+# Catches a score that is computed, has its gradient, and does not learn in multi-head attention.
+for score in dot general additive cosine location; do
+    copies 980 "$score" --attention-score "$score"
+done
+
+# Catches a window that follows the wrong word, and choices that are not rewarded for what they did.
+rnn='--arch rnn --cell gru-after --bidirectional --encoder-layers 1 --decoder-layers 1 --d 64'
+rnn="$rnn --attend before --attention-score additive"
+copies 950 local-m $rnn --attention-window local-m --window 2
+copies 850 hard $rnn --attention-choice hard
+
+# aligns MECHANISM OPTION...: the largest weight is on the right word, for 95 of 100 words.
+aligns() {
+    tried="$tried $1" what="recipes/word-order.sh $*"
+    shift
+    HEED=$heed WORD_ORDER=$(dirname "$heed")/examples/word_order \
+        "$tree/recipes/word-order.sh" order "$@" >out 2>err <in
+    rc=$?
+    percent=$(sed -n '$s/^.* words aligned, \([0-9]*\)\.[0-9] %$/\1/p' out)
+    exits 0; [ "${percent:-0}" -ge 95 ]; verdict $? "${percent:-none} % aligned, expected 95"
+}
+
+# Catches attention that translates by looking elsewhere: shifted by one, at the wrong moment.
+aligns global
+aligns local-p --attention-window local-p --window 4
+
+# Catches a mechanism that nothing here has tried; scaled-dot and soft are what all the others use.
+run list attention
+for name in $(awk 'NF == 1 { slot = $1 } /; can: / { next }
+    NF > 1 && slot ~ /pattern|score|normaliser/ { print $1 }' out); do
+    case " $tried scaled-dot soft " in
+    *" $name "*) ;;
+    *) what=$name; false; verdict $? 'learns nothing here' ;;
+    esac
+done
+
+finish
