@@ -5,9 +5,9 @@
  *     word_order check MODEL TSV      "6123 of 6240 words aligned, 98.1 %"
  *
  * Every word has one translation (w17 is v17).  Sentences have 4 to 12 words of three kinds: an
- * adjective (numbers that 3 divides) stands before its noun (remainder 1) and its translation behind
- * it; two adjectives change places as well.  A word is aligned if the largest of its weights is on
- * the word that it translates; with several heads, the largest of their mean. */
+ * adjective (numbers that 3 divides) stands before its noun (remainder 1) and its translation
+ * behind it; two adjectives change places as well.  A word is aligned if the largest of its weights
+ * is on the word that it translates; with several heads, the largest of their mean. */
 #include <heed/decode.h>
 
 #include <inttypes.h>
