@@ -179,7 +179,7 @@ static void report(const struct cell *c, double opened, double seconds, double b
     bench_run r = {.settings = &c->s->common, .threads = c->workers};
     const struct peer *p = peer_of(c);
     const double peer_peak = c->workers * (is_bytes(c->s) ? PEER_BYTES : PEER_FMA);
-    static const char *const numbers[] = {"fp32", "fp16", "int7", "int8"};
+    static const char *const numbers[] = {"fp32", "fp16", "int8/7", "int8/8"};
     const double theirs = !p ? NAN : c->workers == 1 ? p->one : c->workers == 2 ? p->two : NAN;
     const double rate = LINES * TOKENS_OUT / seconds;
     struct rusage usage;

@@ -1,6 +1,7 @@
 /* bench.c: `heed bench kernels`, `heed bench train` and `heed bench decode`. */
 #include "bench/bench.h"
 #include "command.h"
+#include "numbers.h"
 
 #include <string.h>
 
@@ -134,15 +135,14 @@ static int run_train(int argc, const char *const *argv)
 
 struct decode_settings {
     bool json;
-    int numbers;
+    numbers_settings numbers;
     int64_t beam, batch, workers, vocabulary;
     double seconds;
     heed_model_config model;
 };
 static const heed_option decode_fields[] = {
     HEED_OPTION_BOOL(struct decode_settings, json, "json", NULL, "print one JSON object a line"),
-    HEED_OPTION_CHOICE(struct decode_settings, numbers, "quantize", "int8",
-                       HEED_WORDS("fp32", "fp16", "int7", "int8"), "numbers of the model"),
+    NUMBERS_OPTIONS(struct decode_settings, numbers),
     HEED_OPTION_INT(struct decode_settings, beam, "beam", "0", 0, 1000, "N",
                     "hypotheses kept at each step; 0 for 4 and then 1"),
     HEED_OPTION_INT(struct decode_settings, batch, "batch", "0", 0, 100000, "N",
@@ -180,7 +180,7 @@ static int run_decode(int argc, const char *const *argv)
         bench_decode_settings b = {.common = {1, s.json, NULL},
                                    .preset = preset_of(argc, argv),
                                    .model = s.model,
-                                   .numbers = s.numbers,
+                                   .numbers = numbers_kind(&s.numbers),
                                    .beam = s.beam,
                                    .batch = s.batch,
                                    .workers = s.workers,

@@ -1,21 +1,17 @@
 /* convert.c: `heed convert`: a model with other numbers, for decoding. */
 #include "command.h"
+#include "numbers.h"
 
 #include <heed/decode.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 struct settings {
-    int quantize; /* heed_number_kind */
+    numbers_settings numbers;
 };
-static const heed_option fields[] = {
-    HEED_OPTION_CHOICE(struct settings, quantize, "quantize", "int8",
-                       HEED_WORDS("fp32", "fp16", "int7", "int8"),
-                       "int8: matrices of bytes, used straight from the file, exact integer "
-                       "arithmetic; int7: the same with 7 bits, faster; fp16: half the size, "
-                       "computed in fp32"),
-};
+static const heed_option fields[] = {NUMBERS_OPTIONS(struct settings, numbers)};
 static const char *const examples[] = {"heed convert m m-int8 --quantize int8",
+                                       "heed convert m m-fp16 --quantize fp16",
                                        "heed translate --model m-int8 news.en", NULL};
 const heed_option_set convert_options = {
     .command = "heed convert",
@@ -44,7 +40,7 @@ int convert_run(int argc, const char *const *argv)
         const char *from = in.words.items[0], *to = in.words.items[1];
         heed_error err = {0};
         in.exit_code = EXIT_DONE;
-        if (heed_convert(from, to, (heed_number_kind)s.quantize, &err)) {
+        if (heed_convert(from, to, numbers_kind(&s.numbers), &err)) {
             complain("%s", err.text);
             in.exit_code = EXIT_FAILED;
         } else {
