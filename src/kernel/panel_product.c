@@ -20,8 +20,9 @@ VINLINE vreal activated(vreal x, int activation)
     return activation == HEED__UNARY_RELU ? vmax(vset(0), x) : x;
 }
 
-/* How far ahead a single tile asks, for each of its rows: the more, the longer it takes. */
-#define NEAR 512
+/* How far ahead a single tile asks, in bytes.  One row goes by so fast that the processor's own
+ * fetching leaves little to do; measured on weights that come from memory. */
+#define NEAR(rows) ((rows) == 1 ? 512 : 4096)
 
 /* Lines of C that a tile will write. */
 VINLINE void ask_for(const real *c, int64_t ldc, int64_t rows)
@@ -89,7 +90,7 @@ static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows,
         const int8_t *panel = w->bytes + p * size;
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
-            const int8_t *ahead = panel + (tiles == 1 ? m * NEAR : size + i * size / tiles);
+            const int8_t *ahead = panel + (tiles == 1 ? NEAR(m) : size + i * size / tiles);
             ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
             byte_tile(sums, rows->bytes + top * lda, lda, panel, groups, height, w->bits == 7,
                       ahead, stride);
@@ -190,7 +191,7 @@ static void product_of_numbers(real *c, int64_t ldc, const real *a, int64_t lda,
             int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
             const char *ahead = (const char *)b;
             ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
-            ahead += tiles == 1 ? m * NEAR : w->k * row * panels + w->k * row * i / tiles;
+            ahead += tiles == 1 ? NEAR(m) : w->k * row * panels + w->k * row * i / tiles;
             for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
                 real_tile(c + top * ldc, ldc, a + top * lda, lda, b + s, ahead, stride, w,
                           p * HEED_PANEL + s, height, panels);
