@@ -78,6 +78,7 @@ void bench_panels(bench_run *r);
 void bench_linear(bench_run *r);
 void bench_memory(bench_run *r);
 void bench_attention(bench_run *r);
+void bench_mechanisms(bench_run *r);
 void bench_projection(bench_run *r);
 void bench_small(bench_run *r);
 

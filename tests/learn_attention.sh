@@ -5,6 +5,7 @@
 # (recipes/word-order.sh).
 # Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
 set -u
+# shellcheck disable=SC2086
 . "$(dirname "$0")/case.inc"
 tried=
 

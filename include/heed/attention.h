@@ -92,6 +92,8 @@ typedef struct heed_attend_options {
     double deviation;       /* of local-p's Gaussian; 0 means D/2, INFINITY none */
     bool causal;            /* query i sees keys 0..i of its segment */
     double dropout;         /* on the weights */
+    bool single; /* mostly one query a segment, as in recurrent steps: then score, softmax
+                               and mixture one by one are faster than one operator for all */
 } heed_attend_options;
 typedef struct heed_attend_layer {
     heed_attend_options options;

@@ -4,7 +4,9 @@
  *   pattern -> score(query(q), keys) -> softmax [-> gate, or one key] -> mixture of the values
  *
  * q (N,query_d), keys and values (M,...) -> (N,H*Dv).  Where every query sees every key, the score
- * is a product and all that is wanted are the mixture and the weights, one operator does it all.
+ * is a product and all that is wanted are the mixture and the weights, one operator does it all;
+ * it packs keys and values first, which is for nothing if a segment has but one query.  Which way is
+ * taken depends on the layer alone, so that other sentences change no bit of a sentence's answer.
  * Refuses combinations in build (registry.c). */
 #include "attention/attend.h"
 
@@ -117,7 +119,7 @@ heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *
     heed_pairs p = {.queries = queries, .keys = memory->segments, .heads = o->heads};
     const bool causal = o->causal && !extra->all_past;
     heed_tensor *gate, *asked = score->query ? score->query(t, l, q, &p) : q;
-    if (!score->scores && o->pattern == HEED_PATTERN_GLOBAL &&
+    if (!score->scores && !o->single && o->pattern == HEED_PATTERN_GLOBAL &&
         o->normaliser == HEED_NORMALISE_SOFT && memory->values && !extra->log_weights)
         return attend_fused(t, l, asked, memory, causal, &p, extra);
     if (!heed__pattern_windows(t, l, q, causal, extra->place, &p, &gate))

@@ -29,7 +29,9 @@ heed_attend_options heed__rnn_attention(const heed_model_config *config)
                                  .beta = a->beta,
                                  .longest = config->longest,
                                  .window = a->window,
-                                 .dropout = a->dropout};
+                                 .dropout = a->dropout,
+                                 .single = config->rnn.attend == HEED_ATTEND_BEFORE ||
+                                           config->rnn.input_feeding};
 }
 
 heed_status heed__rnn_check(const heed_model_config *config, heed_error *err)
