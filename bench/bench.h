@@ -24,4 +24,16 @@ typedef struct bench_train_settings {
 
 bool bench_train(const bench_train_settings *settings);
 
+typedef struct bench_decode_settings {
+    bench_settings common;
+    const char *preset;
+    heed_model_config model;
+    int numbers;         /* heed_number_kind */
+    int64_t beam, batch; /* 0: the usual ones, one after the other */
+    int64_t workers;
+    double seconds; /* for each cell, three turns at least */
+} bench_decode_settings;
+
+bool bench_decode(const bench_decode_settings *settings);
+
 #endif

@@ -1,5 +1,5 @@
-/* machine.c: what this machine gives at best: multiply-adds, triad, reading, and a 512^3 product by
- * CBLAS.  Everything else is measured against the last three.
+/* machine.c: what this machine gives at best: multiply-adds of numbers and of bytes, triad,
+ * reading, and a 512^3 product by CBLAS.  Everything else is measured against one of them.
  *
  * Bytes are counted as a program sees them: the triad reads two numbers and writes one.  That a
  * write first fetches its cache line is the same for it and for what is compared with it. */
@@ -17,7 +17,7 @@
 
 struct probe {
     const bench_run *run;
-    double peak;                  /* the best so far */
+    double peak, int8;            /* the best so far */
     double got[HEED_MAX_THREADS]; /* operations, or a sum: what keeps the work from being dropped */
 };
 
@@ -30,15 +30,35 @@ static void fma_part(void *context, int64_t begin, int64_t end, int thread)
     p->got[thread] = heed__kernels()->probe_fma(sink, ROUNDS);
 }
 
-double bench_peak(int threads)
+static void int8_part(void *context, int64_t begin, int64_t end, int thread)
+{
+    struct probe *p = context;
+    int32_t sink[3] = {1, 1, 0};
+    (void)begin;
+    (void)end;
+    p->got[thread] = heed__kernels()->probe_int8(sink, ROUNDS);
+}
+
+/* Operations a second of one turn of a probe. */
+static double rate(int threads, heed__range *part)
 {
     struct probe p = {0};
     double sum = 0, start = bench_seconds();
-    heed__parallel(threads, threads, 1, 1 << 30, fma_part, &p);
+    heed__parallel(threads, threads, 1, 1 << 30, part, &p);
     double seconds = bench_seconds() - start;
     for (int i = 0; i < threads; i++)
         sum += p.got[i];
     return sum / seconds;
+}
+
+double bench_peak(int threads)
+{
+    return rate(threads, fma_part);
+}
+
+double bench_int8_peak(int threads)
+{
+    return rate(threads, int8_part);
 }
 
 static double fma_all(void *context)
@@ -46,6 +66,13 @@ static double fma_all(void *context)
     struct probe *p = context;
     p->peak = fmax(p->peak, bench_peak(p->run->threads));
     return 1 / p->peak;
+}
+
+static double int8_all(void *context)
+{
+    struct probe *p = context;
+    p->int8 = fmax(p->int8, bench_int8_peak(p->run->threads));
+    return 1 / p->int8;
 }
 
 static void triad_part(void *context, int64_t begin, int64_t end, int thread)
@@ -149,18 +176,19 @@ void bench_machine(bench_run *r)
     if (!prepare(r))
         return;
     struct probe p = {.run = r};
-    double best[5];
-    bench_alternate((bench_subject *[]){fma_all, product_own, product_parts}, (void *[]){&p, r, r},
-                    3, 2 * r->budget, best);
+    double best[6];
+    bench_alternate((bench_subject *[]){product_own, product_parts, fma_all, int8_all},
+                    (void *[]){r, r, &p, &p}, 4, 2 * r->budget, best);
     bench_alternate((bench_subject *[]){bench_triad, read_all}, (void *[]){r, &p}, 2, 2 * r->budget,
-                    best + 3);
-    r->own_threads = best[1] < best[2];
+                    best + 4);
+    r->own_threads = best[0] < best[1];
     report(r, "multiply-add peak", "in registers", p.peak, "GFLOP/s", NAN, NULL);
+    report(r, "int8 peak", "in registers", p.int8, "GOP/s", NAN, NULL);
     report(r, "cblas product", "512x512x512",
-           BENCH_PRODUCT_FLOPS / (r->own_threads ? best[1] : best[2]), "GFLOP/s", p.peak,
+           BENCH_PRODUCT_FLOPS / (r->own_threads ? best[0] : best[1]), "GFLOP/s", p.peak,
            r->threads == 1  ? NULL
            : r->own_threads ? "by the library's own threads"
                             : "by one serial call a thread");
-    report(r, "triad", "3 arrays of 2^25", BENCH_TRIAD_BYTES / best[3], "GB/s", NAN, NULL);
-    report(r, "read", "2^25", BENCH_TRIAD_BYTES / 3 / best[4], "GB/s", NAN, NULL);
+    report(r, "triad", "3 arrays of 2^25", BENCH_TRIAD_BYTES / best[4], "GB/s", NAN, NULL);
+    report(r, "read", "2^25", BENCH_TRIAD_BYTES / 3 / best[5], "GB/s", NAN, NULL);
 }

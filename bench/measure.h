@@ -65,13 +65,16 @@ double bench_backward(bench_run *r, heed_tensor *y);
 #define BENCH_TRIAD_BYTES (3.0 * (double)BENCH_TRIAD_ELEMENTS * (double)sizeof(heed_real))
 #define BENCH_EDGE 512
 #define BENCH_PRODUCT_FLOPS (2.0 * BENCH_EDGE * BENCH_EDGE * BENCH_EDGE)
-double bench_peak(int threads); /* multiply-adds in registers, operations a second, one turn */
+/* Multiply-adds in registers, of numbers or of bytes: operations a second, one turn. */
+double bench_peak(int threads);
+double bench_int8_peak(int threads);
 double bench_triad(void *run);
 double bench_product(void *run);
 
 /* The measurements, by subject. */
 void bench_machine(bench_run *r); /* prepares the yardsticks; always first */
 void bench_few_rows(bench_run *r);
+void bench_panels(bench_run *r);
 void bench_linear(bench_run *r);
 void bench_memory(bench_run *r);
 void bench_attention(bench_run *r);

@@ -1,6 +1,7 @@
-/* bench.c: `heed bench kernels` and `heed bench train`. */
+/* bench.c: `heed bench kernels`, `heed bench train` and `heed bench decode`. */
 #include "bench/bench.h"
 #include "command.h"
+#include "numbers.h"
 
 #include <string.h>
 
@@ -30,9 +31,10 @@ static const char *const examples[] = {"heed bench kernels",
                                        "heed bench train --preset tiny --threads 2", NULL};
 const heed_option_set bench_options = {
     .command = "heed bench",
-    .summary = "Measure the kernels, or whole training steps ('heed bench train --help'), against "
-               "what this machine gives",
-    .arguments = "kernels|train",
+    .summary =
+        "Measure the kernels, whole training steps ('heed bench train --help') or decoding ('heed "
+        "bench decode --help') against what this machine gives",
+    .arguments = "kernels|train|decode",
     .least = 1,
     .most = 1,
     .fields = fields,
@@ -42,7 +44,7 @@ const heed_option_set bench_options = {
 
 static int run_kernels(int argc, const char *const *argv)
 {
-    static const char *const subjects[] = {"kernels", "train", NULL};
+    static const char *const subjects[] = {"kernels", "train", "decode", NULL};
     invocation in;
     struct settings s;
     int code = EXIT_DONE;
@@ -102,6 +104,11 @@ static const char *preset_of(int argc, const char *const *argv)
     return NULL;
 }
 
+static int64_t words_of(int64_t asked, const heed_model_config *c)
+{
+    return asked ? asked : c->d < 512 ? 8000 : 32000;
+}
+
 static int run_train(int argc, const char *const *argv)
 {
     invocation in;
@@ -110,8 +117,7 @@ static int run_train(int argc, const char *const *argv)
     if (!invocation_begin(&in, &train_set, argc, argv, &s)) {
         code = in.exit_code;
     } else {
-        int64_t words = s.vocabulary ? s.vocabulary : s.model.d < 512 ? 8000 : 32000;
-        s.model.source_vocabulary = s.model.target_vocabulary = words;
+        s.model.source_vocabulary = s.model.target_vocabulary = words_of(s.vocabulary, &s.model);
         bench_train_settings b = {.common = {(int)s.common.threads, s.common.json, NULL},
                                   .preset = preset_of(argc, argv),
                                   .model = s.model,
@@ -125,8 +131,71 @@ static int run_train(int argc, const char *const *argv)
     return code;
 }
 
+/* ---- decode ---- */
+
+struct decode_settings {
+    bool json;
+    numbers_settings numbers;
+    int64_t beam, batch, workers, vocabulary;
+    double seconds;
+    heed_model_config model;
+};
+static const heed_option decode_fields[] = {
+    HEED_OPTION_BOOL(struct decode_settings, json, "json", NULL, "print one JSON object a line"),
+    NUMBERS_OPTIONS(struct decode_settings, numbers),
+    HEED_OPTION_INT(struct decode_settings, beam, "beam", "0", 0, 1000, "N",
+                    "hypotheses kept at each step; 0 for 4 and then 1"),
+    HEED_OPTION_INT(struct decode_settings, batch, "batch", "0", 0, 100000, "N",
+                    "lines decoded together; 0 for 32 and then 1"),
+    HEED_OPTION_INT(struct decode_settings, workers, "workers", "1", 1, 64, "N",
+                    "threads that share the lines"),
+    HEED_OPTION_INT(struct decode_settings, vocabulary, "vocabulary", "0", 0, 10000000, "N",
+                    "words; 0 for 8000 where d is below 512 and 32000 otherwise"),
+    HEED_OPTION_REAL(struct decode_settings, seconds, "seconds", "5", 0, 1e6, "S",
+                     "for each line of the table; three turns at least, the best counts"),
+    HEED_MODEL_OPTIONS(struct decode_settings, model),
+};
+static const char *const decode_examples[] = {
+    "heed bench decode --preset base --quantize int8",
+    "heed bench decode --preset small --quantize fp32 --beam 1 --batch 1 --json", NULL};
+static const heed_option_set decode_set = {
+    .command = "heed bench decode",
+    .summary = "Measure decoding with random weights: tokens a second, against CTranslate2's for "
+               "each operation of the machine's peak, and memory",
+    .fields = decode_fields,
+    .count = sizeof decode_fields / sizeof *decode_fields,
+    .bundles = heed_model_presets,
+    .examples = decode_examples,
+};
+
+static int run_decode(int argc, const char *const *argv)
+{
+    invocation in;
+    struct decode_settings s;
+    int code = EXIT_DONE;
+    if (!invocation_begin(&in, &decode_set, argc, argv, &s)) {
+        code = in.exit_code;
+    } else {
+        s.model.source_vocabulary = s.model.target_vocabulary = words_of(s.vocabulary, &s.model);
+        bench_decode_settings b = {.common = {1, s.json, NULL},
+                                   .preset = preset_of(argc, argv),
+                                   .model = s.model,
+                                   .numbers = numbers_kind(&s.numbers),
+                                   .beam = s.beam,
+                                   .batch = s.batch,
+                                   .workers = s.workers,
+                                   .seconds = s.seconds};
+        if (!bench_decode(&b))
+            code = EXIT_FAILED;
+    }
+    invocation_end(&in);
+    return code;
+}
+
 int bench_run(int argc, const char *const *argv)
 {
+    if (argc > 0 && strcmp(argv[0], "decode") == 0)
+        return run_decode(argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "train") == 0)
         return run_train(argc - 1, argv + 1);
     return run_kernels(argc, argv);

@@ -22,7 +22,10 @@ typedef struct command {
     X(translate)                                                                                   \
     X(score)                                                                                       \
     X(evaluate)                                                                                    \
+    X(convert)                                                                                     \
+    X(shortlist)                                                                                   \
     X(inspect)                                                                                     \
+    X(lab)                                                                                         \
     X(vocab)                                                                                       \
     X(list)                                                                                        \
     X(selftest)                                                                                    \

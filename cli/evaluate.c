@@ -90,7 +90,7 @@ const heed_option_set evaluate_options = {
  * the reader. */
 static bool read_all(line_reader *r, const char *path, const line_reader *other, int64_t *count)
 {
-    int64_t n = lines_open(r, path) ? lines_take(r, INT64_MAX, true) : -1;
+    int64_t n = lines_open(r, path) ? lines_take(r, INT64_MAX, LINES_ALL) : -1;
     if (n < 0)
         return false;
     if (other && n != *count) {

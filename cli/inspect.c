@@ -136,18 +136,19 @@ static json_t *configuration(const char *folder)
     return json_load_file(path, 0, NULL);
 }
 
-static json_t *facts(const struct inspect_settings *s, const heed_translator *tr, int tokens)
+static json_t *facts(const struct inspect_settings *s, const heed_translator *tr,
+                     const heed_model *outline, int tokens)
 {
     char summary[HEED_MODEL_SUMMARY];
     const heed_vocab *source = heed_translator_source(tr), *target = heed_translator_target(tr);
-    json_t *all = json_pack("{s:o, s:s, s:o}", "model", json_string_nocheck(s->model), "summary",
-                            heed_model_summary(heed_translator_model(tr), summary), "config",
-                            configuration(s->model));
+    json_t *all =
+        json_pack("{s:o, s:s, s:o}", "model", json_string_nocheck(s->model), "summary",
+                  heed_model_summary(outline, summary), "config", configuration(s->model));
     json_object_set_new(all, "vocabulary",
                         json_pack("{s:s, s:b, s:i, s:i}", "tokens", kinds[tokens], "shared",
                                   source == target, "source", (int)heed_vocab_size(source),
                                   "target", (int)heed_vocab_size(target)));
-    const heed_params *p = heed_model_params(heed_translator_model(tr));
+    const heed_params *p = heed_model_params(outline);
     json_object_set_new(all, "parameters", json_integer((json_int_t)heed_params_trainable(p)));
     json_object_set_new(all, "parts", parameters(p));
     json_object_set_new(all, "files", files(s->model));
@@ -241,16 +242,20 @@ bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr)
     heed_arena *arena = heed_arena_new(NULL, &err);
     heed_model_config model;
     heed_text_config text = {0};
-    if (!arena || heed_model_read_config(s->model, arena, &model, &text, &err)) {
+    heed_model *outline = NULL;
+    if (arena && !heed_model_read_config(s->model, arena, &model, &text, &err))
+        outline = heed_model_outline(&model, NULL, &err);
+    if (!outline) {
         complain("%s", err.text);
         heed_arena_free(arena);
         return false;
     }
-    json_t *all = facts(s, tr, text.tokens);
+    json_t *all = facts(s, tr, outline, text.tokens);
     bool good = !s->json || print_json(all);
     if (!s->json)
         print_facts(all);
     json_decref(all);
+    heed_model_free(outline);
     heed_arena_free(arena);
     return good;
 }

@@ -3,7 +3,7 @@
 #include "command.h"
 #include "inspect.h"
 
-#include <errno.h>
+#include <heed/io.h>
 #include <heed/show.h>
 #include <jansson.h>
 #include <math.h>
@@ -40,12 +40,13 @@ static heed_status translate(struct view *v, const struct inspect_settings *s,
     heed_search_options o = {
         .beam = s->beam, .length_penalty = 0.6, .n_best = 1, .extra_length = 50};
     heed_hypothesis best = {0};
-    heed_decoder *d = heed_decoder_new(heed_translator_model(tr), 1, NULL, err);
-    if (d && heed_search(d, &o, &v->source_ids, 1, v->arena, &best, err) == HEED_OK) {
+    heed_session *session = heed_session_new(heed_translator_engine(tr),
+                                             &(heed_session_options){.threads = 1}, NULL, err);
+    if (session && heed_search(session, &o, &v->source_ids, 1, v->arena, &best, err) == HEED_OK) {
         bool ended = best.count > 0 && best.id[best.count - 1] == HEED_EOS;
         v->target_ids = (heed_tokens){best.id, best.count - ended};
     }
-    heed_decoder_free(d);
+    heed_session_free(session);
     return err->status;
 }
 
@@ -184,7 +185,7 @@ static heed_status write_picture(const struct inspect_settings *s, struct view *
     heed_status status = ends_with(s->output, ".svg")
                              ? heed_attention_svg(&v->picture, large, v->arena, &text, err)
                              : heed_attention_html(&v->picture, large, v->arena, &text, err);
-    return status ? status : write_file(s->output, text, err);
+    return status ? status : heed_text_save(s->output, text, err);
 }
 
 static json_t *label_array(heed_labels l)
@@ -269,23 +270,19 @@ bool inspect_attention(const struct inspect_settings *s, const heed_translator *
         .arena = arena, .source = heed_translator_source(tr), .target = heed_translator_target(tr)};
     heed_error err = {0};
     heed_batch batch;
-    heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = 1}, &err);
-    if (t && encode(&v, s, tr, &err) == HEED_OK &&
+    if (encode(&v, s, tr, &err) == HEED_OK &&
         heed_batch_pack(arena, &v.source_ids, &v.target_ids, 1, &batch, &err) == HEED_OK) {
         size_t room = strlen(s->attention) + strlen(v.translation) + 8;
         char *title = heed_arena_allocate(arena, room);
         if (title)
             snprintf(title, room, "%s → %s", s->attention, v.translation);
         v.picture.title = title ? title : s->attention;
-        v.picture.count =
-            heed_model_attention(heed_translator_model(tr), t, &batch, &v.picture.maps);
-        if (v.picture.count == 0)
-            err = *heed_tape_error(t);
-        else if (label(&v, &batch, s->pieces, &err) == HEED_OK)
+        if (heed_engine_attention(heed_translator_engine(tr), &v.source_ids, &v.target_ids, arena,
+                                  &v.picture.maps, &v.picture.count, &err) == HEED_OK &&
+            label(&v, &batch, s->pieces, &err) == HEED_OK)
             show(s, &v, &err);
     }
     if (err.status)
         complain("%s", err.text);
-    heed_tape_free(t);
     return !err.status;
 }

@@ -112,7 +112,7 @@ static bool hand_out(line_reader *r, int64_t count)
     return grown;
 }
 
-int64_t lines_take(line_reader *r, int64_t most, bool all)
+int64_t lines_take(line_reader *r, int64_t most, lines_wait wait)
 {
     if (r->begin > 0)
         memmove(r->buffer, r->buffer + r->begin, r->end - r->begin);
@@ -132,7 +132,7 @@ int64_t lines_take(line_reader *r, int64_t most, bool all)
             complain("cannot read %s: a line is longer than %zu MB; is it a text?", r->name,
                      LINE_LIMIT >> 20);
             return -1;
-        } else if (count && !all && !more_is_there(r)) {
+        } else if (wait < (count ? LINES_ALL : LINES_ONE) && !more_is_there(r)) {
             break;
         } else if (!read_more(r)) {
             return -1;

@@ -25,9 +25,10 @@ typedef struct line_reader {
 /* "-" is standard input.  False after saying why not; close in any case. */
 bool lines_open(line_reader *r, const char *path);
 void lines_close(line_reader *r);
-/* The next lines, at most so many: those that have arrived, waiting for one if there is none, or
- * with `all` every one to the end.  They stand in r->line until the next call.  0 at the end, -1
- * after saying what went wrong. */
-int64_t lines_take(line_reader *r, int64_t most, bool all);
+/* The next lines, at most so many: of those that have arrived, waiting for none, for one if there
+ * is none, or for all to the end.  They stand in r->line until the next call.  0: no line, and
+ * r->ended says whether one may still come; -1 after saying what went wrong. */
+typedef enum lines_wait { LINES_NOW, LINES_ONE, LINES_ALL } lines_wait;
+int64_t lines_take(line_reader *r, int64_t most, lines_wait wait);
 
 #endif

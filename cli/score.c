@@ -76,8 +76,8 @@ static bool score_lines(const struct run *r, const line_reader *source, const li
 /* Both files are read whole before anything is printed: only then is it known that they fit. */
 static bool score_files(const struct run *r, line_reader *source, line_reader *target)
 {
-    int64_t count = lines_take(source, INT64_MAX, true);
-    int64_t other = count < 0 ? -1 : lines_take(target, INT64_MAX, true);
+    int64_t count = lines_take(source, INT64_MAX, LINES_ALL);
+    int64_t other = count < 0 ? -1 : lines_take(target, INT64_MAX, LINES_ALL);
     if (other < 0)
         return false;
     if (count != other) {

@@ -4,31 +4,16 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
-
-/* Seconds between two states of the line, and between two plain lines. */
-#define TERMINAL_PACE 0.2
-#define PLAIN_PACE 5.0
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void progress_begin(struct progress *p, bool json)
 {
-    *p = (struct progress){.terminal = isatty(STDERR_FILENO), .json = json, .fraction = -1};
+    *p = (struct progress){.json = json, .fraction = -1};
+    status_begin(&p->line);
 }
 
 void progress_end(struct progress *p)
 {
-    if (p->open)
-        fputc('\n', stderr);
-    p->open = false;
+    status_end(&p->line);
 }
 
 void progress_line(void *context, heed_log_level level, const char *line)
@@ -38,27 +23,9 @@ void progress_line(void *context, heed_log_level level, const char *line)
         fprintf(stderr, "%s%s\n", level == HEED_LOG_WARNING ? "warning: " : "", line);
 }
 
-static const char *duration(double seconds, char text[32])
-{
-    long s = (long)(seconds + 0.5);
-    if (s >= 3600)
-        snprintf(text, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(text, 32, "%ld:%02ld", s / 60, s % 60);
-    return text;
-}
-
 static const char *metric_name(const char *metric)
 {
     return strcmp(metric, "bleu") == 0 ? "BLEU" : strcmp(metric, "chrf") == 0 ? "chrF" : metric;
-}
-
-/* What does not fit would go on in a second line, which the next state does not overwrite. */
-static void cut_to_terminal(char *line)
-{
-    struct winsize w;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 && strlen(line) >= w.ws_col)
-        line[w.ws_col - 1] = '\0';
 }
 
 static void show_update(struct progress *p, const heed_train_progress *t)
@@ -69,18 +36,14 @@ static void show_update(struct progress *p, const heed_train_progress *t)
                      "norm %.3g",
                      (long long)t->epoch, (long long)t->update, t->loss, exp(t->loss), t->speed,
                      t->rate, t->norm);
-    double gained = t->fraction - p->fraction, spent = now() - p->begun;
+    double gained = t->fraction - p->fraction, spent = status_now() - p->begun;
     if (gained > 0 && spent > 2)
         n += snprintf(line + n, sizeof line - (size_t)n, "  left %s",
-                      duration(spent * (1 - t->fraction) / gained, left));
+                      status_duration(spent * (1 - t->fraction) / gained, left));
     if (isfinite(t->best))
         snprintf(line + n, sizeof line - (size_t)n, "  best %s %.*f", metric_name(t->metric),
                  strcmp(t->metric, "loss") == 0 ? 3 : 2, t->best);
-    if (p->terminal)
-        cut_to_terminal(line);
-    fprintf(stderr, p->terminal ? "\r%s\033[K" : "%s\n", line);
-    fflush(stderr);
-    p->open = p->terminal;
+    status_show(&p->line, line);
 }
 
 static void show_validation(struct progress *p, const heed_train_progress *t)
@@ -100,16 +63,13 @@ static void show_validation(struct progress *p, const heed_train_progress *t)
 void progress_show(void *context, const heed_train_progress *t)
 {
     struct progress *p = context;
-    double at = now();
     if (p->fraction < 0) {
         p->fraction = t->fraction;
-        p->begun = at;
+        p->begun = status_now();
     }
     if (t->event == HEED_TRAIN_VALIDATION) {
         show_validation(p, t);
-    } else if (t->event == HEED_TRAIN_UPDATE &&
-               at - p->shown >= (p->terminal ? TERMINAL_PACE : PLAIN_PACE)) {
-        p->shown = at;
+    } else if (t->event == HEED_TRAIN_UPDATE && status_due(&p->line)) {
         show_update(p, t);
     }
 }
@@ -138,7 +98,7 @@ void progress_forecast(struct progress *p, const heed_train_forecast *f)
     printf("speed            %.0f tokens/s, source and target\n", f->tokens_per_second);
     printf("update           %.3g s\n", f->seconds_per_update);
     printf("epoch            %lld updates, %s\n", (long long)f->updates_per_epoch,
-           duration(f->seconds_per_epoch, epoch));
+           status_duration(f->seconds_per_epoch, epoch));
 }
 
 static const char *reason_text(heed_train_reason r)
@@ -168,7 +128,7 @@ void progress_summary(struct progress *p, const char *folder, const heed_train_r
         return;
     }
     printf("done: %s after %lld updates, %s\n", reason_text(r->reason), (long long)t->update,
-           duration(t->seconds, time));
+           status_duration(t->seconds, time));
     printf("best on validation: %s %.4g at update %lld\n", metric_name(t->metric), t->best,
            (long long)t->best_update);
     if (isfinite(r->average_score))

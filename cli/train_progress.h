@@ -3,12 +3,13 @@
 #ifndef HEED_CLI_TRAIN_PROGRESS_H
 #define HEED_CLI_TRAIN_PROGRESS_H
 
+#include "status_line.h"
+
 #include <heed/train.h>
 
 struct progress {
-    bool terminal, json;
-    bool open;    /* the line on the terminal is not ended */
-    double shown; /* when the last line was shown */
+    struct status_line line;
+    bool json;
     double begun; /* when the training of this run began, and how far it was then */
     double fraction;
 };

@@ -1,38 +1,54 @@
 /* translate.c: `heed translate`: one line out for each line in, in order, always. */
+#include "translate.h"
 #include "command.h"
-#include "lines.h"
 
 #include <errno.h>
-#include <heed/decode.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-/* Lines translated at a time: enough to sort by length, few enough to show results soon. */
-#define CHUNK 1000
+/* Lines of a file that are sent off together; other input gets each answer at once. */
+#define LINES_SENT 64
+#define SECONDS_SHOWN 0.2 /* between two looks at the progress */
 
-struct settings {
-    const char *model;
-    heed_search_options search;
-    bool scores, json;
-    int64_t threads;
-};
 static const heed_option fields[] = {
-    HEED_OPTION_TEXT(struct settings, model, "model", NULL, "DIR", "the model's directory"),
-    HEED_SEARCH_OPTIONS(struct settings, search),
-    HEED_OPTION_BOOL(struct settings, scores, "scores", NULL,
+    HEED_OPTION_TEXT(struct translate_settings, model, "model", NULL, "DIR",
+                     "the model's directory"),
+    HEED_SEARCH_OPTIONS(struct translate_settings, search),
+    HEED_SAMPLE_OPTIONS(struct translate_settings, search),
+    HEED_OPTION_TEXT(struct translate_settings, prefix, "prefix", NULL, "TEXT",
+                     "every translation begins so"),
+    HEED_OPTION_BOOL(struct translate_settings, scores, "scores", NULL,
                      "put the score and a tab before each translation"),
-    HEED_OPTION_BOOL(struct settings, json, "json", NULL,
-                     "print JSON objects: line (from 1), text, score, tokens"),
-    HEED_OPTION_INT(struct settings, threads, "threads", NULL, 1, 64, "N",
+    HEED_OPTION_BOOL(
+        struct translate_settings, json, "json", NULL,
+        "print JSON objects: line (from 1), text, score, tokens, log_p of each; loop if "
+        "it was cut; n_best.  A line in that begins with { is an object too: text, "
+        "prefix; its other fields come out again"),
+    HEED_OPTION_BOOL(
+        struct translate_settings, alignments, "alignments", NULL,
+        "put ` ||| 0-0 1-2` behind each translation: the word of the line that each of "
+        "its words comes from"),
+    HEED_OPTION_TEXT(struct translate_settings, alignment_head, "alignment-head", NULL,
+                     "LAYER[.HEAD]",
+                     "attention that --alignments reads, from 1; without a head the mean of the "
+                     "layer's; the last decoder layer but one if not given"),
+    HEED_OPTION_BOOL(struct translate_settings, shortlist, "shortlist", NULL,
+                     "look only at pieces that 'heed shortlist' found likely for each line: faster "
+                     "where the vocabulary is large"),
+    HEED_OPTION_INT(struct translate_settings, threads, "threads", NULL, 1, 64, "N",
                     "threads to use; all processors if not given"),
+    HEED_OPTION_INT(struct translate_settings, workers, "workers", "0", 0, 64, "N",
+                    "lines translated side by side, sharing the threads; 0: many where many lines "
+                    "are there, else one"),
+    HEED_OPTION_INT(struct translate_settings, batch, "batch", "0", 0, 100000, "N",
+                    "sentences that a worker decodes together; 0: as memory allows"),
 };
 static const char *const examples[] = {
     "echo 'A dog runs.' | heed translate --model m",
     "heed translate --model m --beam 8 --n-best 3 news.en >news.de",
-    "heed translate --model m --beam 1 --scores news.en", NULL};
+    "heed translate --model m --sample --top-p 0.9 --n-best 5 news.en",
+    "echo '{\"text\": \"A dog.\", \"id\": 7}' | heed translate --model m --json", NULL};
 const heed_option_set translate_options = {
     .command = "heed translate",
     .summary = "Translate lines from files or standard input",
@@ -44,89 +60,76 @@ const heed_option_set translate_options = {
 };
 
 struct run {
-    const struct settings *s;
+    const struct translate_settings *s;
+    struct translate_input in;
     heed_translator *tr;
-    heed_arena *arena; /* one chunk */
-    heed_translation *out;
-    int64_t lines;               /* translated so far */
-    int64_t repaired, first_bad; /* lines that were not UTF-8, and the first of them */
-    bool progress;
+    int layer, head; /* to align by */
+    int64_t lines, tokens, unsent;
+    int64_t repaired, first_repaired; /* lines that were not UTF-8, and the first of them */
+    int64_t wrong;                    /* lines that could not be read as JSON */
+    bool progress, shown, told;
     struct timespec start;
+    double last_shown;
 };
 
-static void print_json(const struct run *r, int64_t line, const heed_translation *t)
-{
-    printf("{\"line\":%lld,\"text\":", (long long)line + 1);
-    print_json_text(t->text);
-    printf(",\"score\":%.6g,\"tokens\":[", t->score);
-    for (int64_t i = 0; i < t->tokens; i++) {
-        if (i)
-            putchar(',');
-        print_json_text(heed_vocab_piece(heed_translator_target(r->tr), t->id[i]));
-    }
-    puts("]}");
-}
-
-static void print_translation(const struct run *r, int64_t line, const heed_translation *t)
-{
-    if (r->s->json)
-        print_json(r, line, t);
-    else if (r->s->search.n_best > 1)
-        printf("%lld ||| %s ||| %.4f\n", (long long)line, t->text, t->score);
-    else if (r->s->scores)
-        printf("%.4f\t%s\n", t->score, t->text);
-    else
-        puts(t->text);
-}
-
-static bool translate_lines(struct run *r, const char *const *lines, int64_t count)
-{
-    heed_error err = {0};
-    heed_arena_reset(r->arena);
-    if (heed_translate(r->tr, &r->s->search, lines, count, r->arena, r->out, &err)) {
-        complain("cannot translate lines %lld to %lld: %s", (long long)r->lines + 1,
-                 (long long)(r->lines + count), err.text);
-        return false;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        const heed_translation *t = &r->out[i * r->s->search.n_best];
-        for (int64_t k = 0; k < r->s->search.n_best && t[k].text; k++)
-            print_translation(r, r->lines + i, &t[k]);
-        if (t->repaired && r->repaired++ == 0)
-            r->first_bad = r->lines + i + 1;
-    }
-    r->lines += count;
-    return results_written();
-}
-
-static void show_progress(const struct run *r, const line_reader *in)
+static double seconds_since(const struct timespec *start)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds =
-        (double)(now.tv_sec - r->start.tv_sec) + 1e-9 * (double)(now.tv_nsec - r->start.tv_nsec);
-    fprintf(stderr, "\r%s: %.0f %%, %lld lines, %.0f lines/s \033[K", in->name,
-            100.0 * (double)in->taken / (double)in->size, (long long)r->lines,
-            (double)r->lines / (seconds > 0 ? seconds : 1));
+    return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-static bool translate_file(struct run *r, const char *path)
+static void show_progress(struct run *r, const struct translate_line *l)
 {
-    line_reader in;
-    bool good = lines_open(&in, path);
-    while (good) {
-        int64_t n = lines_take(&in, CHUNK, false);
-        good = n > 0 ? translate_lines(r, in.line, n) : n == 0;
-        if (n <= 0)
-            break;
-        if (r->progress && in.size > 0)
-            show_progress(r, &in);
-    }
-    if (r->progress && in.size > 0 && r->lines > 0)
-        fputs("\r\033[K", stderr);
-    lines_close(&in);
-    return good;
+    double seconds = seconds_since(&r->start);
+    if (!r->progress || l->size == 0 || seconds < r->last_shown + SECONDS_SHOWN)
+        return;
+    double share = (double)l->taken / (double)l->size;
+    r->last_shown = seconds;
+    r->shown = true;
+    fprintf(stderr, "\r%.0f %%, %lld lines, %.0f tokens/s, %.0f s left \033[K", 100 * share,
+            (long long)r->lines, (double)r->tokens / seconds, seconds * (1 / share - 1));
 }
+
+static void clear_progress(struct run *r)
+{
+    if (r->shown)
+        fputs("\r\033[K", stderr);
+    r->shown = false;
+}
+
+/* ---- the stream ---- */
+
+static heed_status next_line(void *context, bool wait, heed_source_line *line, heed_error *err)
+{
+    struct run *r = context;
+    heed_status status = translate_next(&r->in, wait, line, err);
+    r->told |= status != HEED_OK;
+    return status;
+}
+
+static heed_status done_line(void *context, const heed_source_line *line, const heed_translation *t,
+                             heed_error *err)
+{
+    struct run *r = context;
+    const struct translate_line *l = line->tag;
+    translate_print(r->s, heed_translator_target(r->tr), l, t);
+    if (t->repaired && r->repaired++ == 0)
+        r->first_repaired = l->number + 1;
+    r->wrong += l->wrong[0] != '\0';
+    r->lines++;
+    r->tokens += t->tokens;
+    show_progress(r, l);
+    bool send = l->size == 0 || ++r->unsent == LINES_SENT;
+    translate_forget(&r->in);
+    if (!send)
+        return HEED_OK;
+    r->unsent = 0;
+    r->told |= !results_written();
+    return r->told ? (err->status = HEED_IO) : HEED_OK;
+}
+
+/* ---- the command ---- */
 
 /* A file that cannot be read is better known before an hour of work on the others.  It is not
  * opened: a pipe can be opened only once. */
@@ -140,39 +143,56 @@ static bool readable(const heed_option_list *files)
     return true;
 }
 
-static bool run_all(struct run *r, const heed_option_list *files)
+static bool run_all(struct run *r)
 {
     heed_error err = {0};
-    bool good = readable(files);
-    if (!good)
+    if (!readable(r->in.files))
         return false;
     r->tr = heed_translator_open(r->s->model, (int)r->s->threads, NULL, &err);
-    r->arena = r->tr ? heed_arena_new(NULL, &err) : NULL;
-    if (!r->arena) {
+    if (r->tr && r->s->shortlist)
+        heed_translator_use_shortlist(r->tr, r->s->model, &err);
+    if (r->tr && r->s->alignments)
+        heed_translator_align(r->tr, r->layer, r->head, &err);
+    if (err.status) {
         complain("%s", err.text);
         return false;
     }
-    r->out = calloc(CHUNK * (size_t)r->s->search.n_best, sizeof *r->out);
-    if (!r->out) {
-        complain("out of memory for %lld translations of each line",
-                 (long long)r->s->search.n_best);
-        return false;
-    }
     clock_gettime(CLOCK_MONOTONIC, &r->start);
-    if (files->count == 0 && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+    if (r->in.files->count == 0 && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
         fputs("type lines to translate; Ctrl-D ends\n", stderr);
-    if (files->count == 0)
-        return translate_file(r, "-");
-    for (int i = 0; good && i < files->count; i++)
-        good = translate_file(r, files->items[i]);
-    return good;
+    heed_line_stream stream = {r, next_line, done_line};
+    heed_stream_options so = {.workers = (int)r->s->workers, .batch = r->s->batch};
+    heed_status status = heed_translate_stream(r->tr, &r->s->search, &so, &stream, &err);
+    clear_progress(r);
+    if (status && !r->told)
+        complain("cannot translate: %s", err.text);
+    if (r->repaired)
+        complain("lines that are not UTF-8: %lld, the first is line %lld; U+FFFD takes the place "
+                 "of each wrong byte",
+                 (long long)r->repaired, (long long)r->first_repaired);
+    if (r->wrong)
+        complain("lines that are no JSON objects to translate: %lld; their \"error\" says why",
+                 (long long)r->wrong);
+    return !status && !r->wrong;
 }
 
-static bool usage_is_right(const struct settings *s)
+/* "3" or "3.1": a layer, a head of it. */
+static bool read_head(const char *text, int *layer, int *head)
 {
-    if (!s->model)
+    char end;
+    *head = 0;
+    int n = sscanf(text, "%4d.%4d%c", layer, head, &end);
+    return *layer > 0 && ((n == 1 && !strchr(text, '.')) || (n == 2 && *head > 0));
+}
+
+static bool usage_is_right(const struct translate_settings *s, int *layer, int *head)
+{
+    if (s->alignment_head && !read_head(s->alignment_head, layer, head))
+        complain("option '--alignment-head' is '%s', expected a layer or LAYER.HEAD, from 1",
+                 s->alignment_head);
+    else if (!s->model)
         complain("option '--model' is missing, expected the directory of a model");
-    else if (s->search.n_best > s->search.beam)
+    else if (!s->search.sample && s->search.n_best > s->search.beam)
         complain("option '--n-best' is %lld, expected at most %lld as '--beam' says",
                  (long long)s->search.n_best, (long long)s->search.beam);
     else
@@ -184,22 +204,18 @@ static bool usage_is_right(const struct settings *s)
 int translate_run(int argc, const char *const *argv)
 {
     invocation in;
-    struct settings s;
+    struct translate_settings s = {0}; /* not all of it is an option */
     if (!invocation_begin(&in, &translate_options, argc, argv, &s)) {
         invocation_end(&in);
         return in.exit_code;
     }
     int code = EXIT_USAGE;
-    if (usage_is_right(&s)) {
-        struct run r = {.s = &s, .progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
-        code = run_all(&r, &in.words) ? EXIT_DONE : EXIT_FAILED;
-        if (r.repaired)
-            complain(
-                "lines that are not UTF-8: %lld, the first is line %lld; U+FFFD takes the place "
-                "of each wrong byte",
-                (long long)r.repaired, (long long)r.first_bad);
-        free(r.out);
-        heed_arena_free(r.arena);
+    struct run r = {.s = &s,
+                    .in = {.s = &s, .files = &in.words},
+                    .progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
+    if (usage_is_right(&s, &r.layer, &r.head)) {
+        code = run_all(&r) ? EXIT_DONE : EXIT_FAILED;
+        translate_close(&r.in);
         heed_translator_free(r.tr);
     }
     invocation_end(&in);

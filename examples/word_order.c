@@ -70,15 +70,15 @@ static double weight(const heed_attention_map *maps, int64_t n, int64_t i, int64
     return sum;
 }
 
-static heed_status check_pair(const heed_translator *tr, heed_tape *t, const char *source,
+static heed_status check_pair(const heed_translator *tr, heed_arena *arena, const char *source,
                               const char *target, struct count *c, heed_error *err)
 {
-    heed_arena *arena = heed_tape_arena(t);
+    const heed_attention_map *maps;
     heed_tokens from, to;
-    heed_batch batch;
     heed_status status;
+    int64_t found;
     int word[LONGEST], place[LONGEST], n = 0;
-    heed_tape_reset(t);
+    heed_arena_reset(arena);
     for (const char *at = source; at && n < LONGEST; at = strchr(at, ' '), at += at ? 1 : 0)
         word[n++] = atoi(at + 1);
     order_of(word, n, place);
@@ -86,20 +86,17 @@ static heed_status check_pair(const heed_translator *tr, heed_tape *t, const cha
                                     &from, err)) ||
         (status = heed_vocab_encode(heed_translator_target(tr), target, strlen(target), arena, &to,
                                     err)) ||
-        (status = heed_batch_pack(arena, &from, &to, 1, &batch, err)))
+        (status = heed_engine_attention(heed_translator_engine(tr), &from, &to, arena, &maps,
+                                        &found, err)))
         return status;
-    const heed_attention_map *maps;
-    const int64_t found = heed_model_attention(heed_translator_model(tr), t, &batch, &maps);
-    if (heed_tape_error(t)->status)
-        *err = *heed_tape_error(t);
-    for (int i = 0; !err->status && i < n; i++) {
+    for (int i = 0; i < n; i++) {
         int best = 0;
         for (int j = 1; j <= n; j++) /* the last is the end of the sentence */
             best = weight(maps, found, i, j) > weight(maps, found, i, best) ? j : best;
         c->right += best == place[i];
         c->all++;
     }
-    return err->status;
+    return HEED_OK;
 }
 
 static int check(const char *model, const char *path)
@@ -108,9 +105,9 @@ static int check(const char *model, const char *path)
     struct count c = {0, 0};
     char line[1024];
     heed_translator *tr = heed_translator_open(model, 1, NULL, &err);
-    heed_tape *t = tr ? heed_tape_new(&(heed_tape_options){.threads = 1}, &err) : NULL;
-    FILE *f = t ? fopen(path, "r") : NULL;
-    if (t && !f)
+    heed_arena *arena = tr ? heed_arena_new(NULL, &err) : NULL;
+    FILE *f = arena ? fopen(path, "r") : NULL;
+    if (arena && !f)
         snprintf(err.text, sizeof err.text, "cannot read '%.400s'", path);
     while (f && !err.status && fgets(line, sizeof line, f)) {
         char *target = strchr(line, '\t');
@@ -118,11 +115,11 @@ static int check(const char *model, const char *path)
         if (target)
             *target++ = '\0';
         if (target)
-            check_pair(tr, t, line, target, &c, &err);
+            check_pair(tr, arena, line, target, &c, &err);
     }
     if (f)
         fclose(f);
-    heed_tape_free(t);
+    heed_arena_free(arena);
     heed_translator_free(tr);
     if (err.text[0] || !c.all) {
         fprintf(stderr, "word_order: %s\n", err.text[0] ? err.text : "no pair of sentences");

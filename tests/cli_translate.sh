@@ -101,8 +101,115 @@ run translate --model m --n-best 3
 exits 0; says '^0 ||| A B ||| -0\.[0-9]*$'; says '^1 |||  ||| 0\.0000$'; says '^2 ||| C ||| -'
 [ "$(grep -c '^0 ' out)" = 3 ]; verdict $? 'expected three translations of the first line'
 run translate --model m --json
-exits 0; says '^{"line":1,"text":"A B","score":-0\.[0-9]*,"tokens":\["A","B","</s>"\]}$'
-says '^{"line":2,"text":"","score":0,"tokens":\[\]}$'
+exits 0
+says '^{"line":1,"text":"A B","score":-0\.[0-9]*,"tokens":\["A","B","</s>"\],"log_p":\[-0[-0-9.,e]*\]}$'
+says '^{"line":2,"text":"","score":0,"tokens":\[\],"log_p":\[\]}$'
+run translate --model m --json --n-best 2
+exits 0; [ "$(wc -l <out)" = 3 ]; verdict $? 'expected an object for each line'
+says '^{"line":3,"text":"C",.*"n_best":\[{"text":"C",.*},{"text":".*\]}\]}$'
+says '^{"line":2,.*"n_best":\[{"text":"","score":0,"tokens":\[\],"log_p":\[\]}\]}$'
+
+# Catches fields that are lost, changed, or taken for the program's own, and objects that are taken
+# for text.
+cat >in <<'END'
+{"text": "a b", "id": 12345678901234567890, "x": {"a": [1.50, "}\"]"], "b": {}}, "score": 7}
+c d
+  {"text": "e"}
+{"y":null,"text":"\u0061 k","prefix":"B","z" : 1e5 }
+{"text":"","only":true}
+END
+run translate --model m --json
+exits 0; quiet_err; [ "$(wc -l <out)" = 5 ]; verdict $? 'expected five lines'
+says '^{"line":1,"text":"A B","score":-0.*],"id":12345678901234567890,"x":{"a": \[1.50, "}\\"\]"\], "b": {}}}$'
+says '^{"line":2,"text":"C D",.*\]}$'
+says '^{"line":4,"text":"B[^"]*",.*"tokens":\["B",.*,"y":null,"z":1e5}$'
+says '^{"line":5,"text":"","score":0,"tokens":\[\],"log_p":\[\],"only":true}$'
+# Catches objects that are broken and stop the work, or pass.
+printf '{"text": "a"\na b\n{"txt": "a", "id": 3}\n{"text": 5}\n{"text":"c","prefix":[]}\nd\n' >in
+run translate --model m --json
+exits 1; [ "$(wc -l <out)" = 6 ]; verdict $? 'expected six lines'
+says '^{"line":1,"error":"no JSON: .*"}$'; says '^{"line":2,"text":"A B",'
+says '^{"line":3,"error":"expected a field \\"text\\" that is a text","txt":"a","id":3}$'
+says '^{"line":5,"error":"expected a field \\"prefix\\" that is a text"}$'
+says '^{"line":6,"text":"D",'
+complains 'heed: lines that are no JSON objects to translate: 4; their "error" says why'
+run translate --model m
+exits 0; [ "$(wc -l <out)" = 6 ]; verdict $? 'without --json an object is a line like any other'
+
+# Catches an option of the search that does not reach it.
+printf 'a b c d e f\n' >in
+run translate --model m --prefix 'L L'
+exits 0; says '^L L '
+run translate --model m --max-length 4
+exits 0; prints 'A B C'
+run translate --model m --max-ratio 0.5
+exits 0; prints 'A B C'
+run translate --model m --extra-length 0 --min-length 9
+exits 0; [ "$(wc -w <out)" = 6 ]; verdict $? 'expected six words'
+run translate --model m --min-length 9
+exits 0; [ "$(wc -w <out)" -ge 9 ]; verdict $? 'expected nine words'
+run translate --model m --min-ratio 1.5
+exits 0; [ "$(wc -w <out)" -ge 11 ]; verdict $? 'expected eleven words'
+run translate --model m --ban C --ban E
+exits 0; [ "$(wc -l <out)" = 1 ]; verdict $? 'expected a line'
+! grep -q '[CE]' out; verdict $? 'a banned piece is there'
+run translate --model m --ban nonsense
+exits 1; complains "heed: cannot translate: the piece 'nonsense' cannot be banned: the target vocabulary does not have it"
+run translate --model m --length-penalty 1 --penalty-form power --json
+exits 0; sed 's/.*"score":\([-0-9.]*\).*"log_p":.\([-0-9.,]*\).*/\1,\2/' out |
+    awk -F , '{for (i = 2; i <= NF; i++) s += $i; d = s / (NF - 1) - $1; exit !(d < 1e-4 && d > -1e-4)}'
+verdict $? 'the score is not the mean'
+printf 'zebra a\n' >in
+run translate --model m --suppress-unk --prefix zebra
+exits 0; says '⁇'
+echo 'a a b b a a b b a' >in
+run translate --model m
+exits 0; prints 'A A B B A A B B A'
+run translate --model m --no-repeat 2
+exits 0; ! grep -q 'A A.*A A\|B B.*B B' out; verdict $? 'two words come twice'
+
+# Catches draws that are no draws, or other ones every time.
+head -n 40 first >in
+run translate --model m --sample --temperature 3 --seed 5
+exits 0; mv out once
+run translate --model m --sample --temperature 3 --seed 5 --workers 2 --batch 3
+exits 0; same once out
+run translate --model m --sample --temperature 3 --seed 6
+exits 0; ! cmp -s once out; verdict $? 'another seed draws the same'
+run translate --model m --sample --temperature 3 --n-best 9 --beam 1
+exits 0; [ "$(wc -l <out)" = 360 ]; verdict $? 'expected nine for each of 40 lines'
+run translate --model m --sample --top-k 1
+mv out once
+run translate --model m --sample --top-p 0.0001
+exits 0; same once out
+run translate --model m --beam 1
+exits 0; same once out
+
+# Catches workers and batches that change an answer, and lines that they lose.
+run translate --model m --beam 3 --scores first
+mv out once
+for way in '--workers 1 --batch 1' '--workers 3' '--workers 2 --batch 7'; do
+    # shellcheck disable=SC2086
+    run translate --model m --beam 3 --scores $way first
+    exits 0; [ "$(wc -l <out)" = 1500 ]; verdict $? 'expected 1500 lines'
+    paste once out | awk -F '\t' '{d = $1 - $3; if ($2 != $4 || d > 2e-4 || d < -2e-4) exit 1}'
+    verdict $? 'other answers'
+done
+
+# Catches a translation that goes round in circles in silence.
+awk 'BEGIN {for (i = 0; i < 200; i++) {printf "x\t"; for (k = 0; k < 40; k++) printf "%sy", k ? " " : ""; print ""}}' >loop.tsv
+run train --model round --tsv loop.tsv --tokens whitespace --encoder-layers 1 --decoder-layers 1 \
+    --d 16 --ff 32 --heads 1 --dropout 0 --longest 64 --batch-tokens 400 --max-updates 60 \
+    --schedule linear --rate 0.01 --warmup 10 --threads 1
+exits 0
+echo x >in
+run translate --model round --json
+exits 0; says '"loop":true}$'
+run translate --model round --beam 1
+exits 0; prints y
+run translate --model round --json --allow-loops
+exits 0; says '"text":"y y y y y y y y y y y y y y y y y '; ! grep -q loop out
+verdict $? 'a loop is told though nothing was cut'
 
 # Catches a line that is dropped because it is no text, and silence about it.
 printf 'a b\nc \377 d\n\000\nl\n' >in
@@ -132,6 +239,15 @@ done
 exec 3>&- 4<&-
 wait $!; rc=$?
 exits 0
+
+# Catches progress that is not shown on a terminal, or is shown elsewhere.
+what='heed translate, progress on a terminal'
+if command -v script >/dev/null; then
+    for i in 1 2 3 4 5 6 7 8; do cat first; done >many
+    script -qec "'$heed' translate --model m many >out" err >/dev/null 2>&1 </dev/null
+    [ "$(wc -l <out)" = 12000 ]; verdict $? 'expected 12000 lines'
+    mentions ' lines, '; mentions ' tokens/s, '; mentions ' s left'
+fi
 
 # Catches files that are not there and that stop the work halfway, and directories that are none.
 echo a >in

@@ -3,22 +3,8 @@
 #ifndef HEED_TESTS_DECODER_CHECK_H
 #define HEED_TESTS_DECODER_CHECK_H
 
-#include "small_transformer.h"
+#include "hypotheses.h"
 #include <heed/train.h>
-
-enum { MOST_ROWS = 40 };
-
-/* A hypothesis as the test remembers it. */
-struct history {
-    int sentence;
-    int length; /* BOS counted */
-    int32_t token[LONGEST];
-};
-
-struct rows {
-    int count;
-    struct history at[MOST_ROWS];
-};
 
 static heed_decoder *new_decoder(const heed_model *m, int threads)
 {
@@ -47,12 +33,7 @@ static const heed_real *step(heed_decoder *d, struct rows *rows, const heed_rng 
     int32_t token[MOST_ROWS];
     heed_error err = {0};
     const heed_real *log_p;
-    for (int r = 0; r < rows->count; r++) {
-        struct history *h = &rows->at[r];
-        uint64_t at = (uint64_t)(1000 * h->length + r);
-        token[r] = h->length ? 3 + (int32_t)heed_rng_below(rng, at, VOCABULARY - 3) : HEED_BOS;
-        h->token[h->length++] = token[r];
-    }
+    next_tokens(rows, rng, token);
     if (heed_decoder_step(d, token, &log_p, &err))
         fail_msg("%s", err.text);
     return log_p;
@@ -61,55 +42,9 @@ static const heed_real *step(heed_decoder *d, struct rows *rows, const heed_rng 
 static void reorder(heed_decoder *d, struct rows *rows, const int32_t *parent, int count)
 {
     heed_error err = {0};
-    struct rows old = *rows;
     if (heed_decoder_reorder(d, parent, count, &err))
         fail_msg("%s", err.text);
-    rows->count = count;
-    for (int r = 0; r < count; r++)
-        rows->at[r] = old.at[parent[r]];
-}
-
-/* What the whole forward pass says about piece v after this history. */
-static heed_real oracle(const heed_model *m, heed_tape *t, const struct pairs *p,
-                        const struct history *h, int32_t v)
-{
-    heed_tokens target = {h->token + 1, h->length - 1};
-    heed_batch b;
-    assert_int_equal(heed_batch_pack(p->arena, p->source + h->sentence, &target, 1, &b, NULL),
-                     HEED_OK);
-    ((int32_t *)b.target_out)[b.target->rows - 1] = v;
-    heed_real *scores = score(m, t, &b), last = scores[b.target->rows - 1];
-    free(scores);
-    return last;
-}
-
-/* Three pieces of each row, others in the next: what is wrong is hardly wrong in one alone. */
-static void check_rows(const heed_model *m, heed_tape *t, const struct pairs *p,
-                       const struct rows *rows, const heed_real *log_p)
-{
-    for (int r = 0; r < rows->count; r++)
-        for (int k = 0; k < 3; k++) {
-            int32_t v = (r + 6 * k) % VOCABULARY;
-            assert_near((double)log_p[r * VOCABULARY + v], (double)oracle(m, t, p, &rows->at[r], v),
-                        SAME);
-        }
-}
-
-/* Random parents that stay in the order of their sentences: some rows dropped, some doubled. */
-static int draw_parents(const struct rows *rows, const heed_rng *rng, uint64_t at, int32_t *parent)
-{
-    int n = 0;
-    for (int r = 0; r < rows->count; r++)
-        for (int64_t k = heed_rng_below(rng, at + (uint64_t)r, 4); k > 1 && n < MOST_ROWS; k--)
-            parent[n++] = r;
-    /* within a sentence any order will do: swap where neighbours allow it */
-    for (int r = 0; r + 1 < n; r++)
-        if (rows->at[parent[r]].sentence == rows->at[parent[r + 1]].sentence) {
-            int32_t kept = parent[r];
-            parent[r] = parent[r + 1];
-            parent[r + 1] = kept;
-        }
-    return n;
+    take_parents(rows, parent, count);
 }
 
 static inline void check_model(const heed_model_config *config)
@@ -124,7 +59,7 @@ static inline void check_model(const heed_model_config *config)
         struct rows rows;
         start(d, p, SENTENCES * round, SENTENCES, &rows);
         for (int i = 0; i < STEPS && rows.count; i++) {
-            check_rows(m, t, p, &rows, step(d, &rows, &rng));
+            check_rows(m, t, p, &rows, step(d, &rows, &rng), NULL);
             int32_t parent[MOST_ROWS];
             for (int times = i % 3; times > 0; times--) { /* none, one, two at once */
                 int n = draw_parents(&rows, &rng, (uint64_t)(10000 * (i + 1) + times), parent);

@@ -1,5 +1,5 @@
 /* failing_allocator.h: an allocator whose n-th call fails, that counts what is still held, and
- * whose memory is not zero by luck. */
+ * whose memory is not zero by luck.  Threads may share it. */
 #ifndef HEED_TESTS_FAILING_ALLOCATOR_H
 #define HEED_TESTS_FAILING_ALLOCATOR_H
 
@@ -8,9 +8,9 @@
 #include <string.h>
 
 struct failing {
-    int calls;   /* so far */
-    int fail_at; /* this call, from 1, gives NULL; 0: none does */
-    long held;   /* bytes not given back */
+    _Atomic int calls; /* so far */
+    int fail_at;       /* this call, from 1, gives NULL; 0: none does */
+    _Atomic long held; /* bytes not given back */
 };
 
 static void *failing_allocate(void *context, size_t size)

@@ -96,7 +96,7 @@ static heed_tokens draw_sentence(heed_arena *arena, const heed_rng *rng, uint64_
     return s;
 }
 
-static struct pairs *draw_pairs(int count, uint64_t seed)
+static inline struct pairs *draw_pairs(int count, uint64_t seed)
 {
     heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = seed});
     struct pairs *p = calloc(1, sizeof *p);
@@ -109,7 +109,7 @@ static struct pairs *draw_pairs(int count, uint64_t seed)
     return p;
 }
 
-static void pairs_free(struct pairs *p)
+static inline void pairs_free(struct pairs *p)
 {
     heed_arena_free(p->arena);
     free(p);
@@ -125,14 +125,14 @@ static inline heed_batch pack(const struct pairs *p, int first, int count)
     return b;
 }
 
-static heed_tape *new_tape(int threads)
+static inline heed_tape *new_tape(int threads)
 {
     heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = threads, .seed = 3}, NULL);
     assert_non_null(t);
     return t;
 }
 
-static void assert_near(double found, double wanted, double allowed)
+static inline void assert_near(double found, double wanted, double allowed)
 {
     if (!(fabs(found - wanted) <= allowed * fmax(1, fabs(wanted))))
         fail_msg("found %.15g, wanted %.15g", found, wanted);

@@ -178,7 +178,7 @@ static void packed_pays_where_measured(void **state)
     (void)state;
     for (int set = 0; heed__kernels_at(set); set++) {
         const heed_kernels *ks = heed__kernels_at(set);
-        assert_int_equal(ks->gemm_packed_pays(), strcmp(ks->isa, "avx2") == 0);
+        assert_int_equal(ks->gemm_packed_pays(), strcmp(ks->isa, "baseline") != 0);
     }
 }
 

@@ -16,19 +16,9 @@
 #endif
 #define GUARD ((heed_real)77)
 
+#include "kernel_check.h"
+
 enum { ROWS = 19, MOST = 70, LD = MOST + 3, BIG = ROWS * LD };
-
-static void fill(heed_real *x, int64_t n, double start)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (heed_real)sin(1.7 * (double)i + start);
-}
-
-static void expect(const char *what, int64_t i, double found, double wanted)
-{
-    if (!(fabs(found - wanted) <= CLOSE * fmax(1, fabs(wanted))))
-        fail_msg("%s: number %d is %.12g, expected %.12g", what, (int)i, found, wanted);
-}
 
 /* Catches: a tail that is left out or written beyond, a NaN swallowed by the maximum. */
 static void bias_and_relu(void **state)

@@ -54,11 +54,27 @@ static void test_fma_does_its_rounds(void **state)
     }
 }
 
+/* Catches the same of the bytes: each multiply-add that was counted has added a b. */
+static void test_int8_does_its_rounds(void **state)
+{
+    (void)state;
+    static const int32_t operands[][2] = {{1, 1}, {127, -127}, {127, 127}, {3, -5}};
+    const heed_kernels *k;
+    for (int set = 0; (k = heed__kernels_at(set)); set++)
+        for (int at = 0; at < 4; at++) {
+            int32_t sink[3] = {operands[at][0], operands[at][1], 0};
+            double operations = k->probe_int8(sink, 7);
+            assert_true(operations >= 2 * 7 * 16);
+            assert_true(operations / 2 * operands[at][0] * operands[at][1] == sink[2]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_triad_and_read),
         cmocka_unit_test(test_fma_does_its_rounds),
+        cmocka_unit_test(test_int8_does_its_rounds),
     };
     return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
 }

@@ -157,8 +157,42 @@ static void test_beam_against_greedy(void **state)
         assert_true(beam[i].log_p >= greedy[i].log_p - 1e-4);
 }
 
-/* Catches caches that drift from the full forward pass: what the search says of its sentence is
- * what scoring says of it. */
+/* Catches caches that drift from the full forward pass, and scores that are put to the wrong pair:
+ * token by token, what scoring says is what the pass over all tokens at once says. */
+static void test_score_is_the_full_pass(void **state)
+{
+    (void)state;
+    enum { N = 30 };
+    const char *lines[N], *targets[N];
+    heed_tokens source[N], target[N];
+    heed_hypothesis score[N];
+    heed_error err = {0};
+    heed_batch batch;
+    bool repaired;
+    for (int i = 0; i < N; i++) {
+        lines[i] = draw_line((uint64_t)i + 300, i * 7 % 16);
+        targets[i] = draw_line((uint64_t)i + 400, i * 5 % 16);
+        heed__encode_line(vocab, lines[i], arena, &source[i], &repaired, &err);
+        heed__encode_line(vocab, targets[i], arena, &target[i], &repaired, &err);
+    }
+    assert_int_equal(heed_batch_pack(arena, source, target, N, &batch, &err), HEED_OK);
+    assert_int_equal(heed_score(translator, lines, targets, N, arena, score, &err), HEED_OK);
+    heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = 1}, &err);
+    heed_tape_set_training(t, false);
+    const heed_real *log_p = heed_model_score(model, t, &batch);
+    assert_non_null(log_p);
+    for (int i = 0; i < N; i++) {
+        int64_t begin = batch.target->offset[i];
+        assert_int_equal(score[i].count, batch.target->offset[i + 1] - begin);
+        for (int64_t k = 0; k < score[i].count; k++) {
+            assert_int_equal(score[i].id[k], batch.target_out[begin + k]);
+            assert_true(fabs((double)(score[i].token_log_p[k] - log_p[begin + k])) < 1e-5);
+        }
+    }
+    heed_tape_free(t);
+}
+
+/* Catches a search that adds up something else than the tokens it hands out. */
 static void test_score_is_what_search_found(void **state)
 {
     (void)state;
@@ -398,10 +432,16 @@ static void test_joins(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         heed_translation part[3], out = {.repaired = true};
         for (int i = 0; i < 3; i++)
-            part[i] = (heed_translation){cases[c].text[i], -1, -3, 2, id, log_p, false};
+            part[i] = (heed_translation){.text = cases[c].text[i],
+                                         .score = -1,
+                                         .log_p = -3,
+                                         .tokens = 2,
+                                         .id = id,
+                                         .token_log_p = log_p,
+                                         .loop = i == 1};
         assert_int_equal(heed__join_parts(part, 3, arena, &out, NULL), HEED_OK);
         assert_string_equal(out.text, cases[c].joined);
-        assert_true(out.score == -3 && out.log_p == -9 && out.repaired);
+        assert_true(out.score == -3 && out.log_p == -9 && out.repaired && out.loop);
         assert_int_equal(out.tokens, 6);
         assert_int_equal(out.id[5], HEED_EOS);
         assert_true(out.token_log_p[4] == -1);
@@ -457,7 +497,8 @@ static void test_directory(void **state)
         assert_string_equal(here[i].text, there[i].text);
         assert_true(here[i].score == there[i].score);
     }
-    assert_int_equal(heed_model_configuration(heed_translator_model(opened))->longest, TOY_LONGEST);
+    assert_int_equal(heed_engine_configuration(heed_translator_engine(opened))->longest,
+                     TOY_LONGEST);
     assert_ptr_equal(heed_translator_source(opened), heed_translator_target(opened));
     heed_translator_free(opened);
 }
@@ -546,7 +587,8 @@ static void test_broken_directories(void **state)
     assert_string_equal(complaint(), "cannot read 'F/config.json': No such file or directory");
     write_config("{\"arch\": \"perceptron\"}");
     assert_string_equal(complaint(),
-                        "'F/config.json': option 'arch' is perceptron, expected transformer");
+                        "'F/config.json': option 'arch' is perceptron, expected transformer "
+                        "or rnn");
     write_config("{\"layers\": 3}");
     assert_non_null(strstr(complaint(), "'F/config.json': unknown option 'layers'"));
     write_config("{\"d\": 32}");
@@ -659,6 +701,7 @@ int main(void)
         cmocka_unit_test_setup(test_translates_in_order, reset),
         cmocka_unit_test_setup(test_alone_as_in_a_batch, reset),
         cmocka_unit_test_setup(test_beam_against_greedy, reset),
+        cmocka_unit_test_setup(test_score_is_the_full_pass, reset),
         cmocka_unit_test_setup(test_score_is_what_search_found, reset),
         cmocka_unit_test_setup(test_score_edges, reset),
         cmocka_unit_test_setup(test_nothing_possible, reset),

@@ -79,7 +79,7 @@ static heed_status toy_step(heed_model *m, heed_tape *t, heed_optimizer *o, uint
 }
 
 /* The caller's to free. */
-static heed_model *toy_train(void)
+static inline heed_model *toy_train(void)
 {
     heed_error err = {0};
     heed_model *m = heed_model_new(&toy_config, 3, NULL, &err);

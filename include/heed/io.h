@@ -69,6 +69,9 @@ heed_status heed_safetensors_writer_write(heed_safetensors_writer *w, const char
 heed_status heed_params_save(const heed_params *p, const char *path, heed_error *err);
 heed_status heed_params_load(heed_params *p, const char *path, heed_error *err);
 
+/* A text as a file, in the same way: under a temporary name, synced and renamed. */
+heed_status heed_text_save(const char *path, const char *text, heed_error *err);
+
 #ifdef __cplusplus
 }
 #endif

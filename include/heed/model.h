@@ -168,6 +168,9 @@ typedef struct heed_model heed_model;
 /* Refuses combinations that do not fit, and says which would.  Weights are drawn from the seed. */
 heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
                            const heed_allocator *allocator, heed_error *err);
+/* The same without memory for its numbers: names and shapes of the parameters, to look at. */
+heed_model *heed_model_outline(const heed_model_config *config, const heed_allocator *allocator,
+                               heed_error *err);
 void heed_model_free(heed_model *m);
 const heed_model_config *heed_model_configuration(const heed_model *m);
 heed_params *heed_model_params(const heed_model *m);

@@ -259,6 +259,26 @@ typedef enum heed_gru_kind {
 heed_tensor *heed_gru_step(heed_tape *t, heed_tensor *x, heed_tensor *h_prev, heed_tensor *u,
                            heed_tensor *bias, int kind);
 
+/* ---- external memory ---- */
+
+/* The Neural Turing Machine's memory and heads (Graves, Wayne, Danihelka 2014).  A batch of B
+ * memories of N locations with M numbers each is (B,M,N): an element of all locations in a row.
+ * H heads stand side by side in a row: their weights (B,H*N), keys (B,H*M), strengths (B,H).
+ *
+ * By content: w_i = softmax_i(beta cos(k, M_i)).  k (B,H*M), beta (B,H) -> (B,H*N). */
+heed_tensor *heed_ntm_content(heed_tape *t, heed_tensor *memory, heed_tensor *k, heed_tensor *beta);
+/* By location: interpolate with the previous weights, w^g = g content + (1 - g) previous; shift by
+ * a circular convolution, w~_i = sum_j w^g_j s(i - j); sharpen, w_i = w~_i^gamma / sum_j
+ * w~_j^gamma.  g, gamma (B,H); s (B,H*S), S odd, column c of a head being the offset c - S/2. */
+heed_tensor *heed_ntm_location(heed_tape *t, heed_tensor *content, heed_tensor *previous,
+                               heed_tensor *g, heed_tensor *s, heed_tensor *gamma);
+/* r = sum_i w_i M_i: w (B,H*N) -> (B,H*M). */
+heed_tensor *heed_ntm_read(heed_tape *t, heed_tensor *w, heed_tensor *memory);
+/* All heads erase, then all add: M_i' = M_i prod_h (1 - w_hi e_h) + sum_h w_hi a_h.  erase, add
+ * (B,H*M) -> (B,M,N). */
+heed_tensor *heed_ntm_write(heed_tape *t, heed_tensor *memory, heed_tensor *w, heed_tensor *erase,
+                            heed_tensor *add);
+
 /* ---- chance ---- */
 
 /* Draws one column from each row of log-probabilities (N,C): samples receives (N) columns that live

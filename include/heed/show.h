@@ -1,4 +1,5 @@
-/* show.h: attention and training curves as pictures: SVG, HTML, and text for a terminal.
+/* show.h: attention, training curves, rows over time and sets of points as pictures: SVG, HTML, and
+ * text for a terminal.
  *
  * Pictures are self-contained (no scripts or fonts from elsewhere) and made from numbers and labels
  * alone.  Results are texts in the arena. */
@@ -69,6 +70,34 @@ typedef struct heed_curve_panel {
 } heed_curve_panel;
 heed_status heed_curves_svg(const char *title, const char *x_label, const heed_curve_panel *panels,
                             int count, heed_arena *arena, const char **svg, heed_error *err);
+
+/* Rows over time: matrices of the same number of columns, a column a step, one below the other. */
+typedef struct heed_heat_panel {
+    const char *title;
+    const heed_real *value; /* (rows,cols) */
+    int64_t rows, cols;
+    double low,
+        high; /* what has the first and the last shade; a low of 0: weights, by their root */
+} heed_heat_panel;
+heed_status heed_heat_svg(const char *title, const char *x_label, const heed_heat_panel *panels,
+                          int count, heed_arena *arena, const char **svg, heed_error *err);
+
+/* Sets of points of the unit square with lines through them: what is right, and what was found. */
+typedef struct heed_points_line {
+    const int32_t *index; /* of points, in the order of the line */
+    int64_t count;
+    bool closed;
+    bool found; /* else it is right */
+} heed_points_line;
+typedef struct heed_points_square {
+    const char *title;
+    const heed_real *points; /* (count,2) */
+    int64_t count;
+    const heed_points_line *line;
+    int lines;
+} heed_points_square;
+heed_status heed_points_svg(const char *title, const heed_points_square *squares, int count,
+                            heed_arena *arena, const char **svg, heed_error *err);
 
 #ifdef __cplusplus
 }

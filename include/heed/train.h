@@ -358,6 +358,18 @@ typedef struct heed_train_forecast {
 } heed_train_forecast;
 heed_status heed_trainer_forecast(heed_trainer *t, heed_train_forecast *forecast, heed_error *err);
 
+/* ---- shortlists ---- */
+
+typedef struct heed_shortlist_options {
+    int64_t translations; /* of each source piece, the most probable */
+    int64_t frequent;     /* target pieces that every sentence may use */
+} heed_shortlist_options;
+/* Learns from pairs of sentences which target pieces translate which source pieces, and writes the
+ * lists into a model directory, for heed_engine_open_shortlist. */
+heed_status heed_shortlist_train(const char *folder, const heed_corpus *c,
+                                 const heed_shortlist_options *o, const heed_allocator *allocator,
+                                 heed_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -224,3 +224,12 @@ void heed__file_unmap(const void *bytes, size_t size)
     if (bytes && size)
         munmap((void *)bytes, size);
 }
+
+void heed__file_forget(const void *bytes, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = ((uintptr_t)bytes + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)bytes + size) / page * page;
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+}

@@ -30,5 +30,8 @@ void heed__atomic_abandon(heed__atomic_file *f);
  * it, as above, do not. */
 heed_status heed__file_map(const char *path, const void **bytes, size_t *size, heed_error *err);
 void heed__file_unmap(const void *bytes, size_t size);
+/* These bytes of a mapping are not needed for now: the whole pages among them need not stay in
+ * memory, and are read again if somebody looks. */
+void heed__file_forget(const void *bytes, size_t size);
 
 #endif

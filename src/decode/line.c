@@ -181,6 +181,7 @@ heed_status heed__join_parts(const heed_translation *part, int64_t parts, heed_a
         sum.tokens += part[i].tokens;
         sum.score += part[i].score;
         sum.log_p += part[i].log_p;
+        sum.loop |= part[i].loop;
         bytes += strlen(part[i].text) + 1;
     }
     char *text = heed__take(arena, (int64_t)bytes, 1, err);

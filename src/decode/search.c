@@ -1,80 +1,16 @@
-/* search.c: beam search as in the paper, with the length penalty of Wu et al. (2016):
- *     score(Y) = log P(Y) / ((5 + |Y|) / 6)^alpha,  EOS counted in |Y|.
- * Finished hypotheses stand apart from those alive and take none of their places.  At each step the
- * best `beam` continuations other than EOS live on; an EOS counts if it is among the best `beam` of
- * all.  A beam of 1 ends with its first EOS: greedy search.
+/* search.c: sentences come, take steps together and leave.
  *
- * Early stop.  log P only falls, so nothing that descends from a hypothesis can score above its
- * log P / penalty(limit).  One that cannot pass the n-th best finished is dropped.  That changes no
- * result: whatever its descendants could displace has the same length and a lower log P still. */
-#include "decode/search.h"
+ * Whoever is done leaves at once, and when a quarter of the room is free those that wait come in,
+ * so that the model encodes several at a time.  A model whose rows must all have one length gets
+ * new sentences when the last one has left. */
+#include "decode/search_state.h"
+
 #include "base/error.h"
 #include "base/memory.h"
-#include "model/model.h"
 
-#include <math.h>
-
-/* Hypotheses share their beginnings. */
-struct node {
-    const struct node *parent; /* NULL: the first token */
-    int32_t token;
-    heed_real log_p;
-};
-
-struct row {
-    const struct node *last; /* NULL: nothing yet */
-    double log_p;
-};
-
-/* One that is done: with EOS, or at its limit without. */
-struct finished {
-    const struct node *before; /* the last token but one */
-    int32_t token;
-    heed_real token_log_p;
-    double log_p, score;
-};
-
-struct sentence {
-    int64_t index; /* in the caller's order */
-    int64_t limit; /* tokens at most, EOS included */
-    int64_t first, rows;
-    struct finished *best; /* (n_best), best first */
-    int64_t found;
-};
-
-struct search {
-    const heed__stepper *model;
-    const heed_search_options *o;
-    heed_arena *arena;
-    heed_error *err;
-    int64_t length; /* tokens that every row has so far */
-    struct sentence *sentence;
-    int64_t sentences;
-    struct row *row, *next; /* (sentences * beam): now, and after this step */
-    int64_t rows;
-    int32_t *token, *parent; /* of the rows after this step */
-    double *penalty;         /* by length */
-    heed__top top;
-    heed__candidate *end; /* (beam): the EOS of each row of a sentence */
-};
-
-heed_status heed__search_check(const heed_search_options *o, heed_error *err)
-{
-    if (o->beam < 1 || o->beam > INT32_MAX)
-        return heed__fail(err, HEED_ARGUMENT, "the beam is %lld, expected 1 or more",
-                          (long long)o->beam);
-    if (o->n_best < 1 || o->n_best > o->beam)
-        return heed__fail(err, HEED_ARGUMENT,
-                          "the number of best hypotheses is %lld, expected 1 to the beam's %lld",
-                          (long long)o->n_best, (long long)o->beam);
-    if (!(o->length_penalty >= 0) || isinf(o->length_penalty))
-        return heed__fail(err, HEED_ARGUMENT, "the length penalty is %g, expected 0 or more",
-                          o->length_penalty);
-    if (o->extra_length < 0)
-        return heed__fail(err, HEED_ARGUMENT, "the extra length is %lld, expected 0 or more",
-                          (long long)o->extra_length);
-    return HEED_OK;
-}
+/* Enough rows for the products to be efficient, few enough for (rows,V) and the caches of a large
+ * model to stay below some hundred megabytes. */
+const heed__budget heed__usual_budget = {.rows = 512, .tokens = 4096, .sentences = INT32_MAX};
 
 void *heed__take(heed_arena *arena, int64_t count, size_t size, heed_error *err)
 {
@@ -88,254 +24,248 @@ void *heed__take(heed_arena *arena, int64_t count, size_t size, heed_error *err)
     return p;
 }
 
-static void *take(const struct search *s, int64_t count, size_t size)
+bool heed__room_take(heed__room *room, const heed_tokens *source, bool must)
 {
-    return heed__take(s->arena, count, size, s->err);
+    if (!must && (room->sentences < 1 || room->tokens < source->count + 1))
+        return false;
+    room->sentences--;
+    room->tokens -= source->count + 1;
+    return true;
 }
 
-static heed_status prepare(struct search *s, const heed_tokens *source, int64_t count)
+heed__search *heed__search_new(const heed_allocator *allocator, heed_error *err)
 {
-    int64_t places, longest = 0;
-    if (!heed__multiply(count, s->o->beam, &places) || places > INT32_MAX)
-        return heed__fail(s->err, HEED_ARGUMENT, "%lld sentences with a beam of %lld are too many",
-                          (long long)count, (long long)s->o->beam);
-    s->sentence = take(s, count, sizeof *s->sentence);
+    heed_allocator a = heed__allocator_or_default(allocator);
+    heed__search *s = heed__allocate_zeroed(&a, 1, sizeof *s);
+    if (!s) {
+        heed__fail(err, HEED_MEMORY, "out of memory for a search");
+        return NULL;
+    }
+    s->allocator = a;
+    s->memory = heed_arena_new(&a, err);
+    s->handed = s->memory ? heed_arena_new(&a, err) : NULL;
+    if (s->handed)
+        return s;
+    heed__search_free(s);
+    return NULL;
+}
+
+void heed__search_free(heed__search *s)
+{
+    if (!s)
+        return;
+    heed_allocator a = s->allocator;
+    heed_arena_free(s->handed);
+    heed_arena_free(s->memory);
+    heed__release(&a, s, 1, sizeof *s);
+}
+
+/* ---- a run begins ---- */
+
+static void *take(const heed__search *s, int64_t count, size_t size)
+{
+    return heed__take(s->memory, count, size, s->err);
+}
+
+/* Slots for sentences, all of them spare. */
+static heed_status take_slots(heed__search *s)
+{
+    int64_t n = s->all.sentences;
+    s->live = take(s, n, sizeof *s->live);
+    s->spare = take(s, n, sizeof *s->spare);
+    s->request = take(s, n, sizeof *s->request);
+    s->source = take(s, n, sizeof *s->source);
+    heed__sentence *slot = take(s, n, sizeof *slot);
+    heed__finished *best = take(s, n, (size_t)s->o->n_best * sizeof *best);
+    if (!s->live || !s->spare || !s->request || !s->source || !slot || !best)
+        return HEED_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
+        slot[i].best = best + i * s->o->n_best;
+        s->spare[i] = &slot[i];
+    }
+    s->spares = n;
+    return HEED_OK;
+}
+
+/* Only sampling needs these; most of it the size of the vocabulary. */
+static heed_status take_lots(heed__search *s)
+{
+    int64_t v = s->model->vocabulary;
+    if (!s->o->sample)
+        return HEED_OK;
+    s->chance = take(s, 2 * v, sizeof *s->chance);
+    s->pick.item = take(s, v, sizeof *s->pick.item);
+    return s->chance && s->pick.item ? HEED_OK : HEED_MEMORY;
+}
+
+static heed_status prepare(heed__search *s, const heed__budget *budget)
+{
+    int64_t past = s->o->no_repeat ? s->model->longest : 0;
+    heed_arena_reset(s->memory);
+    s->width = s->o->sample ? s->o->n_best : s->o->beam;
+    int64_t most = budget->rows / s->width;
+    most = most < budget->sentences ? most : budget->sentences;
+    s->all = (heed__room){most > 1 ? most : 1, budget->tokens / s->width};
+    s->room = s->all;
+    s->spare_block = NULL;
+    s->sentences = s->rows = 0;
+    heed_status status = take_slots(s);
+    if (!status)
+        status = take_lots(s);
+    if (status)
+        return status;
+    int64_t places = s->all.sentences * s->width;
     s->row = take(s, places, sizeof *s->row);
     s->next = take(s, places, sizeof *s->next);
     s->token = take(s, places, sizeof *s->token);
     s->parent = take(s, places, sizeof *s->parent);
-    s->top.room = s->o->beam;
-    s->top.item = take(s, s->top.room, sizeof *s->top.item);
-    s->end = take(s, s->o->beam, sizeof *s->end);
-    struct finished *best = take(s, places, sizeof *best);
-    if (!s->sentence || !s->row || !s->next || !s->token || !s->parent || !s->top.item || !s->end ||
-        !best)
+    s->chosen = (heed__top){.item = take(s, s->width, sizeof *s->chosen.item)};
+    s->end = take(s, s->width, sizeof *s->end);
+    s->banned = take(s, s->model->vocabulary, sizeof *s->banned);
+    s->past = take(s, past, sizeof *s->past);
+    s->repeat = take(s, past + 1, sizeof *s->repeat);
+    if (!s->row || !s->next || !s->token || !s->parent || !s->chosen.item || !s->end ||
+        !s->banned || !s->past || !s->repeat)
         return HEED_MEMORY;
-    for (int64_t i = 0; i < count; i++) {
-        /* The source with its EOS, and so many more. */
-        int64_t limit = s->model->longest;
-        if (source[i].count < limit && s->o->extra_length < limit - source[i].count)
-            limit = source[i].count + 1 + s->o->extra_length;
-        s->sentence[i] = (struct sentence){
-            .index = i, .limit = limit, .first = i, .rows = 1, .best = best + i * s->o->n_best};
-        s->row[i] = (struct row){0};
-        s->token[i] = HEED_BOS;
-        longest = limit > longest ? limit : longest;
-    }
-    s->sentences = s->rows = count;
-    s->penalty = take(s, longest + 1, sizeof *s->penalty);
-    for (int64_t i = 0; s->penalty && i <= longest; i++)
-        s->penalty[i] = pow((5.0 + (double)i) / 6.0, s->o->length_penalty);
-    return s->penalty ? HEED_OK : HEED_MEMORY;
+    return heed__set_banned(s);
 }
 
-/* Among equals the one found first stays first. */
-static void keep(const struct search *s, struct sentence *one, const heed__candidate *c)
+/* ---- sentences come ---- */
+
+static heed_status begin(heed__search *s, const heed__request *r)
 {
-    double score = c->log_p / s->penalty[s->length + 1];
-    int64_t place = one->found;
-    while (place > 0 && one->best[place - 1].score < score)
-        place--;
-    if (place == s->o->n_best)
-        return;
-    one->found += one->found < s->o->n_best;
-    for (int64_t i = one->found - 1; i > place; i--)
-        one->best[i] = one->best[i - 1];
-    one->best[place] =
-        (struct finished){s->row[c->row].last, c->token, c->token_log_p, c->log_p, score};
+    heed__sentence *one = s->spare[--s->spares];
+    *one = (heed__sentence){.request = *r, .first = s->rows, .rows = 1, .best = one->best};
+    s->live[s->sentences++] = one;
+    s->row[s->rows] = (heed__row){.sample = -1};
+    s->token[s->rows++] = HEED_BOS;
+    heed_status status = heed__set_lengths(s, one);
+    one->limit_penalty = heed__penalty(s->o, one->limit);
+    one->loop = s->o->allow_loops || r->whole ? 0 : heed__loop_length(&r->source);
+    return status;
 }
 
-/* Fills s->top with the best continuations of a sentence, and s->end with its rows' EOS; both
- * sorted. */
-static heed_status look(struct search *s, const struct sentence *one, const heed_real *log_p,
-                        int64_t *ends)
+static bool wants_more(const heed__search *s)
 {
-    s->top.count = 0;
-    *ends = 0;
-    for (int64_t r = one->first; r < one->first + one->rows; r++) {
-        const heed_real *p = log_p + r * s->model->vocabulary;
-        int32_t bad = HEED_EOS;
-        if (!heed__is_log_p(p[HEED_EOS]) ||
-            !heed__top_scan(&s->top, p, s->model->vocabulary, s->row[r].log_p, (int32_t)r, &bad))
-            return heed__not_log_p(s->err, bad, p[bad], s->length);
-        if (s->length < s->o->min_length || isinf(p[HEED_EOS]))
-            continue;
-        heed_real x = p[HEED_EOS] < 0 ? p[HEED_EOS] : 0;
-        heed__candidate c = {s->row[r].log_p + (double)x, (int32_t)r, HEED_EOS, x};
-        int64_t place = (*ends)++;
-        for (; place > 0 && heed__candidate_before(&c, &s->end[place - 1]); place--)
-            s->end[place] = s->end[place - 1];
-        s->end[place] = c;
-    }
-    heed__top_sort(&s->top);
-    return HEED_OK;
+    if (s->sentences == 0)
+        return true;
+    return s->model->joins && 4 * s->room.sentences >= s->all.sentences &&
+           4 * s->room.tokens >= s->all.tokens;
 }
 
-/* Keeps those of the EOS that are among the best `beam` of all continuations. */
-static void finish(struct search *s, struct sentence *one, int64_t ends)
+static heed_status let_in(heed__search *s)
 {
-    int64_t better = 0;
-    for (int64_t i = 0; i < ends; i++) {
-        while (better < s->top.count && heed__candidate_before(&s->top.item[better], &s->end[i]))
-            better++;
-        if (better + i >= s->o->beam)
-            break;
-        keep(s, one, &s->end[i]);
+    int64_t count = 0;
+    if (!wants_more(s))
+        return HEED_OK;
+    heed_status status =
+        s->feed->next(s->feed->self, s->sentences == 0, s->room, s->request, &count, s->err);
+    for (int64_t i = 0; !status && i < count; i++) {
+        s->source[i] = s->request[i].source;
+        heed__room_take(&s->room, &s->source[i], true);
+        status = begin(s, &s->request[i]);
     }
+    return status || !count ? status : s->model->add(s->model->self, s->source, count, s->err);
 }
 
-/* How many of s->top go on. */
-static int64_t survivors(const struct search *s, struct sentence *one)
-{
-    int64_t n = s->top.count;
-    if (s->o->beam == 1 && one->found)
-        return 0;
-    if (s->length + 1 == one->limit) {
-        for (int64_t i = 0, none = !one->found; none && i < n; i++)
-            keep(s, one, &s->top.item[i]);
-        return 0;
-    }
-    if (one->found == s->o->n_best) {
-        double least = one->best[one->found - 1].score, best_penalty = s->penalty[one->limit];
-        while (n > 0 && s->top.item[n - 1].log_p / best_penalty <= least)
-            n--;
-    }
-    return n;
-}
+/* ---- a step ---- */
 
 /* One step of one sentence; what goes on is added to the rows of the next step. */
-static heed_status advance(struct search *s, struct sentence *one, const heed_real *log_p,
+static heed_status advance(heed__search *s, heed__sentence *one, const heed_scores *scores,
                            int64_t *rows)
 {
-    int64_t ends;
-    heed_status status = look(s, one, log_p, &ends);
-    if (status)
-        return status;
-    finish(s, one, ends);
-    one->rows = survivors(s, one);
-    one->first = *rows;
-    struct node *node = take(s, one->rows, sizeof *node);
-    if (!node)
-        return HEED_MEMORY;
-    for (int64_t i = 0; i < one->rows; i++) {
-        const heed__candidate *c = &s->top.item[i];
-        node[i] = (struct node){s->row[c->row].last, c->token, c->token_log_p};
-        s->next[*rows] = (struct row){&node[i], c->log_p};
+    heed_status status = one->length < one->given ? heed__force(s, one, scores)
+                         : s->o->sample           ? heed__draw(s, one, scores)
+                                                  : heed__expand(s, one, scores);
+    heed__link *link = status ? NULL : heed__history_grow(s, one);
+    if (!link)
+        return status ? status : HEED_MEMORY;
+    int64_t first = *rows;
+    for (int64_t i = 0; i < s->chosen.count; i++) {
+        const heed__candidate *c = &s->chosen.item[i];
+        heed__row *row = &s->next[*rows];
+        *row = s->row[c->row];
+        row->log_p = c->log_p;
+        row->sample = c->sample;
+        int64_t repeated = heed__row_take(row, one, c->token);
+        if (repeated) {
+            heed__finish_loop(s, one, c, repeated);
+            continue;
+        }
+        *link++ = (heed__link){c->log_p, c->token, c->row - (int32_t)one->first, c->token_log_p};
         s->parent[*rows] = c->row;
         s->token[*rows] = c->token;
         ++*rows;
     }
+    one->first = first;
+    one->rows = *rows - first;
+    one->length++;
     return HEED_OK;
 }
 
-static heed_status hand_out(const struct search *s, const struct sentence *one,
-                            heed_hypothesis *out)
+static heed_status leave(heed__search *s, heed__sentence *one)
 {
-    for (int64_t i = 0; i < s->o->n_best; i++) {
-        heed_hypothesis *h = &out[one->index * s->o->n_best + i];
-        *h = (heed_hypothesis){0};
-        if (i >= one->found)
-            continue;
-        const struct finished *f = &one->best[i];
-        int64_t n = 1;
-        for (const struct node *a = f->before; a; a = a->parent)
-            n++;
-        int32_t *id = take(s, n, sizeof *id);
-        heed_real *log_p = take(s, n, sizeof *log_p);
-        if (!id || !log_p)
-            return HEED_MEMORY;
-        *h = (heed_hypothesis){id, n, f->log_p, f->score, log_p};
-        id[--n] = f->token;
-        log_p[n] = f->token_log_p;
-        for (const struct node *a = f->before; a; a = a->parent) {
-            id[--n] = a->token;
-            log_p[n] = a->log_p;
-        }
-    }
-    return HEED_OK;
-}
-
-/* One step of all sentences.  Those without a row left leave the batch. */
-static heed_status step(struct search *s, heed_hypothesis *out)
-{
-    const heed_real *log_p;
-    heed_status status = s->model->step(s->model->self, s->token, &log_p, s->err);
-    int64_t rows = 0, staying = 0;
-    for (int64_t i = 0; !status && i < s->sentences; i++) {
-        struct sentence one = s->sentence[i];
-        status = advance(s, &one, log_p, &rows);
-        if (!status && one.rows == 0)
-            status = hand_out(s, &one, out);
-        else
-            s->sentence[staying++] = one;
-    }
-    if (status)
-        return status;
-    bool moved = rows != s->rows;
-    for (int64_t r = 0; !moved && r < rows; r++)
-        moved = s->parent[r] != r;
-    struct row *was = s->row;
-    s->row = s->next;
-    s->next = was;
-    s->rows = rows;
-    s->sentences = staying;
-    s->length++;
-    return moved && rows > 0 ? s->model->reorder(s->model->self, s->parent, rows, s->err) : HEED_OK;
-}
-
-heed_status heed__search(const heed__stepper *model, const heed_search_options *o,
-                         const heed_tokens *source, int64_t count, heed_arena *arena,
-                         heed_hypothesis *out, heed_error *err)
-{
-    struct search s = {.model = model, .o = o, .arena = arena, .err = err};
-    heed_status status = heed__search_check(o, err);
-    if (status || count == 0)
-        return status;
-    status = prepare(&s, source, count);
-    if (!status)
-        status = model->start(model->self, source, count, err);
-    while (!status && s.rows > 0)
-        status = step(&s, out);
+    heed_status status = heed__hand_back(s, one);
+    heed__history_drop(s, one);
+    s->room.sentences++;
+    s->room.tokens += one->request.source.count + 1;
+    s->spare[s->spares++] = one;
     return status;
 }
 
-/* ---- over a decoder ---- */
-
-struct decoding {
-    heed_decoder *decoder;
-    heed_arena *arena;
-};
-
-static heed_status start_decoder(void *self, const heed_tokens *source, int64_t count,
-                                 heed_error *err)
+/* The model's rows become those of the next step. */
+static heed_status reorder(heed__search *s, int64_t rows)
 {
-    struct decoding *d = self;
-    heed_batch batch;
-    heed_status status = heed_batch_pack(d->arena, source, NULL, count, &batch, err);
-    return status ? status : heed_decoder_start(d->decoder, &batch, err);
+    bool moved = rows != s->rows;
+    for (int64_t r = 0; !moved && r < rows; r++)
+        moved = s->parent[r] != r;
+    heed__row *was = s->row;
+    s->row = s->next;
+    s->next = was;
+    s->rows = rows;
+    if (rows == 0)
+        s->model->clear(s->model->self);
+    return rows && moved ? s->model->reorder(s->model->self, s->parent, rows, s->err) : HEED_OK;
 }
 
-static heed_status step_decoder(void *self, const int32_t *token, const heed_real **log_p,
-                                heed_error *err)
+/* One step of all sentences.  Those without a row left leave. */
+static heed_status step(heed__search *s)
 {
-    return heed_decoder_step(((struct decoding *)self)->decoder, token, log_p, err);
+    heed_scores scores;
+    heed_status status = s->model->step(s->model->self, s->token, &scores, s->err);
+    int64_t rows = 0, staying = 0;
+    for (int64_t i = 0; !status && i < s->sentences; i++) {
+        heed__sentence *one = s->live[i];
+        status = advance(s, one, &scores, &rows);
+        if (!status && one->rows == 0)
+            status = leave(s, one);
+        else
+            s->live[staying++] = one;
+    }
+    if (status)
+        return status;
+    s->sentences = staying;
+    return reorder(s, rows);
 }
 
-static heed_status reorder_decoder(void *self, const int32_t *parent, int64_t rows, heed_error *err)
+heed_status heed__search_run(heed__search *s, const heed__stepper *model,
+                             const heed_search_options *o, const heed__budget *budget,
+                             const heed__feed *feed, heed_error *err)
 {
-    return heed_decoder_reorder(((struct decoding *)self)->decoder, parent, rows, err);
-}
-
-heed_status heed_search(heed_decoder *d, const heed_search_options *o, const heed_tokens *source,
-                        int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err)
-{
-    const heed_model_config *config = heed_model_configuration(d->model);
-    struct decoding decoding = {d, arena};
-    heed__stepper model = {.self = &decoding,
-                           .vocabulary = config->target_vocabulary,
-                           .longest = config->longest,
-                           .start = start_decoder,
-                           .step = step_decoder,
-                           .reorder = reorder_decoder};
-    return heed__search(&model, o, source, count, arena, out, err);
+    s->model = model;
+    s->o = o;
+    s->feed = feed;
+    s->err = err;
+    heed_status status = heed__search_check(o, err);
+    if (!status)
+        status = prepare(s, budget);
+    if (!status)
+        model->clear(model->self);
+    while (!status) {
+        status = let_in(s);
+        if (status || s->sentences == 0)
+            break;
+        status = step(s);
+    }
+    return status;
 }

@@ -1,14 +1,18 @@
-/* top.c: the best k of (rows x V) continuations, in one pass.
+/* top.c: the best k of (rows x V) continuations, in one pass over the logits.
  *
- * Nearly all of V is worse than the k-th best so far.  So a block of log-probabilities is first
- * compared with that one as a whole, which the compiler turns into vector code; only a block with a
- * hit is looked at one by one.  The heap changes about k ln(V/k) times. */
+ * Nearly all of V is worse than the k-th best so far.  So a block of logits is first compared with
+ * that one as a whole, which the compiler turns into vector code; only a block with a hit is looked
+ * at one by one.  The heap changes about k ln(V/k) times, and no log-probability is written
+ * anywhere but there. */
+#include "decode/top.h"
 #include "base/error.h"
-#include "decode/search.h"
 
+#include <float.h>
 #include <math.h>
 
 #define BLOCK 64
+/* How far above zero a log-probability may be, by rounding. */
+#define SLACK 1e-3
 
 bool heed__candidate_before(const heed__candidate *a, const heed__candidate *b)
 {
@@ -17,18 +21,61 @@ bool heed__candidate_before(const heed__candidate *a, const heed__candidate *b)
     return a->row != b->row ? a->row < b->row : a->token < b->token;
 }
 
-bool heed__is_log_p(heed_real x)
+/* ---- one row of a step ---- */
+
+heed__outlook heed__outlook_of(const heed_scores *s, int64_t row)
 {
-    return x <= (heed_real)1e-3;
+    const heed_tokens all = {NULL, s->columns}, *of = s->choice ? &s->choice[row] : &all;
+    return (heed__outlook){s->logit + row * s->columns, s->log_z[row], of->count, of->id};
 }
 
-heed_status heed__not_log_p(heed_error *err, int32_t token, heed_real found, int64_t place)
+int32_t heed__token_at(const heed__outlook *v, int64_t column)
+{
+    return v->token ? v->token[column] : (int32_t)column;
+}
+
+int64_t heed__column_of(const heed__outlook *v, int32_t token)
+{
+    if (!v->token)
+        return token < v->count ? token : -1;
+    int64_t low = 0, high = v->count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (v->token[middle] < token)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < v->count && v->token[low] == token ? low : -1;
+}
+
+bool heed__log_p_at(const heed__outlook *v, int64_t column, heed_real *log_p)
+{
+    heed_real x = v->logit[column] - v->log_z;
+    *log_p = x < 0 ? x : 0;
+    return x <= (heed_real)SLACK;
+}
+
+heed_status heed__not_log_p(const heed__outlook *v, int64_t column, int64_t place, heed_error *err)
 {
     return heed__fail(err, HEED_NUMERIC,
                       "the model gives token %d a log-probability of %g (after %lld tokens of a "
                       "sentence): are the weights finite?",
-                      (int)token, (double)found, (long long)place);
+                      (int)heed__token_at(v, column), (double)(v->logit[column] - v->log_z),
+                      (long long)place);
 }
+
+bool heed__forbids(const heed__filter *f, int32_t token)
+{
+    if (f->banned[token])
+        return true;
+    for (int64_t i = 0; i < f->count; i++)
+        if (f->also[i] == token)
+            return true;
+    return false;
+}
+
+/* ---- the heap ---- */
 
 /* Lets the candidate at the top of the heap's first `count` items sink to its place. */
 static void sink(heed__candidate *item, int64_t count, heed__candidate c)
@@ -60,34 +107,40 @@ static void offer(heed__top *top, const heed__candidate *c)
     top->item[hole] = *c;
 }
 
-/* What a log-probability must not be below to get in after `base`.  Rounding to the narrower type
- * loses nothing: no number of that type lies between. */
-static heed_real floor_after(const heed__top *top, double base)
+/* What a logit must not be below to be looked at: what would tie with the worst, less the rounding
+ * of the sums on both ways.  Anything that is no log-probability is looked at as well. */
+static heed_real floor_of(const heed__top *top, const heed__outlook *v, double base)
 {
-    return top->count < top->room ? -(heed_real)INFINITY : (heed_real)(top->item[0].log_p - base);
+    if (top->count < top->room)
+        return -(heed_real)INFINITY;
+    const double epsilon = sizeof(heed_real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
+    double gap = top->item[0].log_p - base, log_z = (double)v->log_z;
+    gap = gap < SLACK ? gap : SLACK;
+    return (heed_real)(log_z + gap - 4 * epsilon * (fabs(log_z) + fabs(gap) + fabs(base)));
 }
 
-bool heed__top_scan(heed__top *top, const heed_real *log_p, int64_t vocabulary, double base,
-                    int32_t row, int32_t *bad)
+bool heed__top_scan(heed__top *top, const heed__outlook *v, const heed__filter *f, double base,
+                    int32_t row, int64_t *bad)
 {
-    heed_real floor = floor_after(top, base);
-    for (int64_t begin = 0; begin < vocabulary; begin += BLOCK) {
-        int64_t end = begin + BLOCK < vocabulary ? begin + BLOCK : vocabulary;
+    heed_real floor = floor_of(top, v, base);
+    for (int64_t begin = 0; begin < v->count; begin += BLOCK) {
+        int64_t end = begin + BLOCK < v->count ? begin + BLOCK : v->count;
         int hit = 0;
         for (int64_t i = begin; i < end; i++)
-            hit |= !(log_p[i] < floor); /* NaN is a hit too */
+            hit |= !(v->logit[i] < floor); /* NaN is a hit too */
         for (int64_t i = begin; hit && i < end; i++) {
-            if (log_p[i] < floor)
+            if (v->logit[i] < floor)
                 continue;
-            if (!heed__is_log_p(log_p[i])) {
-                *bad = (int32_t)i;
+            heed_real x;
+            if (!heed__log_p_at(v, i, &x)) {
+                *bad = i;
                 return false;
             }
-            if (i == HEED_BOS || i == HEED_EOS || isinf(log_p[i]))
+            int32_t token = heed__token_at(v, i);
+            if (isinf(x) || heed__forbids(f, token))
                 continue;
-            heed_real x = log_p[i] < 0 ? log_p[i] : 0;
-            offer(top, &(heed__candidate){base + (double)x, row, (int32_t)i, x});
-            floor = floor_after(top, base);
+            offer(top, &(heed__candidate){base + (double)x, row, token, x, -1});
+            floor = floor_of(top, v, base);
         }
     }
     return true;

@@ -1,20 +1,16 @@
-/* translate.c: lines of text through the search.
+/* translate.c: lines of text through the search, by one thread or several.
  *
- * Lines are encoded, cut where they are too long, sorted by length so that a batch holds sentences
- * of about one length, decoded batch by batch, and handed back in their own order. */
+ * One: the search asks for sentences, which reads lines, and hands them back, which writes them.
+ * Several: each worker has a search of its own; the caller's thread reads and writes, and the
+ * windows of lines between them are under the crew's lock. */
 #include "base/error.h"
-#include "decode/search.h"
-#include "decode/translator.h"
+#include "decode/bulk.h"
+#include "decode/workers.h"
 
 #include <string.h>
 
-/* A sentence with more tokens than this is split, even where the model's positions would reach:
- * hardly a model has seen longer ones, and what it has not seen it translates badly. */
-#define WHOLE 250
-/* Hypotheses in a batch, and their tokens: enough rows for the products to be efficient, few enough
- * for (rows,V) and the caches of a large model to stay below some hundred megabytes. */
-#define BATCH_ROWS 512
-#define BATCH_TOKENS 4096
+/* How long the caller's thread sleeps before it looks again whether lines have come. */
+#define LOOK_AGAIN 5 /* milliseconds */
 
 const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_t most,
                                    heed_arena *arena, heed_error *err)
@@ -35,163 +31,273 @@ const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_
 }
 
 struct job {
-    heed_translator *tr;
-    const heed_search_options *o;
-    heed_arena *arena; /* the caller's */
-    heed__line *line;
-    heed__part **part; /* of all lines */
-    int64_t lines, parts;
+    heed__bulk bulk;
+    heed__crew crew;
+    heed__budget budget;
+    int workers; /* 0: the caller's thread does it all */
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+/* A worker's end of it. */
+struct end {
+    struct job *job;
+    heed__lane *lane;
+};
 
-/* What the model takes, and what it has seen in training where that is known. */
-static heed__limits limits_of(const heed_translator *tr)
-{
-    int64_t longest = least(heed_model_configuration(tr->model)->longest - 1, WHOLE); /* and EOS */
-    if (tr->trained_longest)
-        longest = least(longest, tr->trained_longest);
-    return (heed__limits){tr->trained_length ? least(longest, tr->trained_length) : longest,
-                          longest};
-}
+/* ---- out: the caller's thread ---- */
 
-/* Encodes and cuts the lines, and says where the translation of each part goes: straight to the
- * caller where it is the whole line. */
-static heed_status cut_lines(struct job *j, const char *const *lines, heed_translation *out,
-                             heed_error *err)
+static heed_status write_ready(struct job *j, heed_error *err)
 {
-    heed__limits limits = limits_of(j->tr);
-    j->line = heed__take(j->tr->lines, j->lines, sizeof *j->line, err);
-    if (!j->line)
-        return HEED_MEMORY;
-    for (int64_t i = 0; i < j->lines; i++) {
-        heed__line *l = &j->line[i];
-        heed_status status = heed__cut_line(j->tr->source, lines[i], &limits, j->tr->lines, l, err);
-        if (status)
+    const heed_line_stream *stream = j->bulk.stream;
+    for (;;) {
+        pthread_mutex_lock(&j->crew.lock);
+        const heed__entry *e = heed__bulk_ready(&j->bulk);
+        pthread_mutex_unlock(&j->crew.lock);
+        heed_status status = e ? stream->done(stream->context, &e->given, e->out, err) : HEED_OK;
+        if (!e || status)
             return status;
-        j->parts += l->parts;
-        for (int64_t k = 0; k < j->o->n_best; k++)
-            out[i * j->o->n_best + k] = (heed_translation){.repaired = l->repaired};
-        heed_translation *to = &out[i * j->o->n_best];
-        if (l->parts > 1)
-            to = heed__take(j->tr->lines, l->parts, sizeof *to, err);
-        else if (l->parts == 0)
-            to->text = "";
-        if (!to)
-            return HEED_MEMORY;
-        for (int64_t k = 0; k < l->parts; k++) {
-            l->part[k].out = &to[k];
-            l->part[k].outs = l->parts > 1 ? 1 : j->o->n_best;
-            if (l->parts > 1)
-                to[k] = (heed_translation){0};
-        }
+        heed__bulk_left(&j->bulk);
     }
-    return HEED_OK;
 }
 
-/* The parts of all lines, the longest first. */
-static heed_status sort_parts(struct job *j, heed_error *err)
-{
-    heed_arena *arena = j->tr->lines;
-    heed__part **all = heed__take(arena, j->parts, sizeof *all, err);
-    int64_t *length = heed__take(arena, j->parts, sizeof *length, err);
-    j->part = heed__take(arena, j->parts, sizeof *j->part, err);
-    if (!all || !length || !j->part)
-        return HEED_MEMORY;
-    int64_t n = 0;
-    for (int64_t i = 0; i < j->lines; i++)
-        for (int64_t k = 0; k < j->line[i].parts; k++, n++) {
-            all[n] = &j->line[i].part[k];
-            length[n] = all[n]->tokens.count;
-        }
-    const int64_t *order = heed__longest_first(length, n, WHOLE, arena, err);
-    for (int64_t i = 0; order && i < n; i++)
-        j->part[i] = all[order[i]];
-    return order ? HEED_OK : HEED_MEMORY;
-}
+/* ---- through: the worker's ---- */
 
-/* One line in, one line out: a piece may stand for a line end (SentencePiece's bytes can). */
-static void remove_line_ends(char *text)
-{
-    for (; (text = strpbrk(text, "\r\n")); text++)
-        *text = ' ';
-}
-
-static heed_status set_translation(const struct job *j, const heed_hypothesis *h,
+static heed_status set_translation(const struct end *end, const heed_hypothesis *h,
                                    heed_translation *out, heed_error *err)
 {
-    out->text = "";
+    *out = (heed_translation){.text = "",
+                              .score = h->score,
+                              .log_p = h->log_p,
+                              .tokens = h->count,
+                              .id = h->id,
+                              .token_log_p = h->token_log_p,
+                              .loop = h->loop};
     if (h->count == 0)
         return HEED_OK;
-    const char *decoded;
+    return heed_vocab_decode(end->job->bulk.tr->target, h->id, h->count, end->lane->text,
+                             &out->text, err);
+}
+
+/* Where the best hypothesis looked. */
+static heed_status align(const struct end *end, const heed__request *r, const heed_hypothesis *h,
+                         heed__alignment *out, heed_error *err)
+{
+    const heed_translator *tr = end->job->bulk.tr;
+    const bool ended = h->count && h->id[h->count - 1] == HEED_EOS;
+    const heed__side source = {tr->source, r->source},
+                     target = {tr->target, {h->id, h->count - ended}};
+    const heed_real *weight;
+    int64_t ld;
     heed_status status =
-        heed_vocab_decode(j->tr->target, h->id, h->count, j->tr->batch, &decoded, err);
+        heed__cross_weights(tr->engine, &source.tokens, &target.tokens, tr->align_layer - 1,
+                            tr->align_head - 1, end->lane->text, &weight, &ld, err);
+    return status ? status : heed__align(&source, &target, weight, ld, end->lane->text, out, err);
+}
+
+static heed_status bring(struct end *end, const heed__request *r, const heed_hypothesis *h,
+                         heed_error *err)
+{
+    heed__part *part = r->owner;
+    heed__alignment alignment = {0};
+    heed_arena_reset(end->lane->text);
+    heed_translation *t = heed__take(end->lane->text, part->outs, sizeof *t, err);
+    heed_status status = t ? HEED_OK : HEED_MEMORY;
+    for (int64_t k = 0; !status && k < part->outs; k++) {
+        t[k] = (heed_translation){0};
+        if (k == 0 || h[k].count)
+            status = set_translation(end, &h[k], &t[k], err);
+    }
+    if (!status && end->job->bulk.tr->aligns)
+        status = align(end, r, h, &alignment, err);
     if (status)
         return status;
-    size_t bytes = strlen(decoded) + 1;
-    char *text = heed__take(j->arena, (int64_t)bytes, 1, err);
-    int32_t *id = heed__take(j->arena, h->count, sizeof *id, err);
-    heed_real *log_p = heed__take(j->arena, h->count, sizeof *log_p, err);
-    if (!text || !id || !log_p)
-        return HEED_MEMORY;
-    memcpy(text, decoded, bytes);
-    remove_line_ends(text);
-    memcpy(id, h->id, (size_t)h->count * sizeof *id);
-    memcpy(log_p, h->token_log_p, (size_t)h->count * sizeof *log_p);
-    out->text = text;
-    out->score = h->score;
-    out->log_p = h->log_p;
-    out->tokens = h->count;
-    out->id = id;
-    out->token_log_p = log_p;
+    pthread_mutex_lock(&end->job->crew.lock);
+    status = heed__bulk_bring(&end->job->bulk, part, t, &alignment, err);
+    pthread_cond_signal(&end->job->crew.done);
+    pthread_mutex_unlock(&end->job->crew.lock);
+    return status;
+}
+
+static heed_status next_alone(void *self, bool wait, heed__room room, heed__request *out,
+                              int64_t *count, heed_error *err)
+{
+    struct job *j = ((struct end *)self)->job;
+    heed__bulk *b = &j->bulk;
+    for (;;) {
+        int64_t lines = 0;
+        *count = heed__bulk_take(b, wait, room, out);
+        if (*count || b->opened - b->written == HEED__WINDOWS)
+            return HEED_OK;
+        heed_status status = heed__bulk_read(b, wait, &lines, err);
+        if (status || !lines)
+            return status;
+        b->opened++;
+        status = write_ready(j, err); /* empty lines need no search */
+        if (status)
+            return status;
+    }
+}
+
+static heed_status done_alone(void *self, const heed__request *r, const heed_hypothesis *h,
+                              heed_error *err)
+{
+    struct end *end = self;
+    heed_status status = bring(end, r, h, err);
+    return status ? status : write_ready(end->job, err);
+}
+
+static heed_status next_of_many(void *self, bool wait, heed__room room, heed__request *out,
+                                int64_t *count, heed_error *err)
+{
+    struct job *j = ((struct end *)self)->job;
+    (void)err;
+    pthread_mutex_lock(&j->crew.lock);
+    for (*count = 0; !j->crew.failed.status;) {
+        *count = heed__bulk_take(&j->bulk, wait, room, out);
+        if (*count || !wait || j->crew.stopped)
+            break;
+        pthread_cond_wait(&j->crew.more, &j->crew.lock);
+    }
+    pthread_mutex_unlock(&j->crew.lock);
     return HEED_OK;
 }
 
-static heed_status translate_batch(const struct job *j, int64_t begin, int64_t end, heed_error *err)
+static heed_status done_by_many(void *self, const heed__request *r, const heed_hypothesis *h,
+                                heed_error *err)
 {
-    heed_arena *arena = j->tr->batch;
-    heed_arena_reset(arena);
-    int64_t count = end - begin;
-    heed_tokens *source = heed__take(arena, count, sizeof *source, err);
-    heed_hypothesis *found = heed__take(arena, count, (size_t)j->o->n_best * sizeof *found, err);
-    if (!source || !found)
-        return HEED_MEMORY;
-    for (int64_t i = 0; i < count; i++)
-        source[i] = j->part[begin + i]->tokens;
-    heed_status status = heed_search(j->tr->decoder, j->o, source, count, arena, found, err);
-    for (int64_t i = 0; i < count; i++) {
-        const heed__part *part = j->part[begin + i];
-        for (int64_t k = 0; !status && k < part->outs; k++)
-            if (k == 0 || found[i * j->o->n_best + k].count)
-                status = set_translation(j, &found[i * j->o->n_best + k], &part->out[k], err);
+    struct end *end = self;
+    heed_status status = heed__crew_failed(&end->job->crew, err);
+    return status ? status : bring(end, r, h, err);
+}
+
+static heed_status search(struct job *j, int lane, heed_error *err)
+{
+    struct end end = {j, &j->bulk.tr->lane[lane]};
+    heed__feed feed = {&end, j->workers ? next_of_many : next_alone,
+                       j->workers ? done_by_many : done_alone};
+    return heed__search_run(end.lane->search, &end.lane->session->stepper, &j->bulk.o, &j->budget,
+                            &feed, err);
+}
+
+/* ---- in: the caller's thread ---- */
+
+/* Waits until something is done, or for a moment where lines may come. */
+static heed_status wait_for_workers(struct job *j, bool may_come, heed_error *err)
+{
+    pthread_mutex_lock(&j->crew.lock);
+    if (!j->crew.failed.status && !heed__bulk_ready(&j->bulk))
+        heed__crew_wait_done(&j->crew, may_come ? LOOK_AGAIN : 0);
+    pthread_mutex_unlock(&j->crew.lock);
+    return heed__crew_failed(&j->crew, err);
+}
+
+static heed_status read_and_write(struct job *j, heed_error *err)
+{
+    heed__bulk *b = &j->bulk;
+    for (;;) {
+        int64_t lines = 0;
+        heed_status status = write_ready(j, err);
+        bool busy = b->written < b->opened, room = b->opened - b->written < HEED__WINDOWS;
+        if (!status && room)
+            status = heed__bulk_read(b, !busy, &lines, err);
+        if (status || (!busy && !lines))
+            return status;
+        if (lines) {
+            pthread_mutex_lock(&j->crew.lock);
+            b->opened++;
+            pthread_cond_broadcast(&j->crew.more);
+            pthread_mutex_unlock(&j->crew.lock);
+        } else if ((status = wait_for_workers(j, room, err))) {
+            return status;
+        }
     }
+}
+
+static heed_status body(void *context, int worker, heed_error *err)
+{
+    struct job *j = context;
+    if (worker)
+        return search(j, worker, err);
+    heed_status status = read_and_write(j, err);
+    heed__crew_stop(&j->crew, status ? err : NULL);
     return status;
+}
+
+/* ---- both ---- */
+
+static heed_status run(struct job *j, const heed_stream_options *so, heed_error *err)
+{
+    int64_t lines = 0;
+    heed_status status = heed__bulk_read(&j->bulk, true, &lines, err);
+    if (status || !lines)
+        return status;
+    j->bulk.opened++;
+    /* The first lines decide how the work is done. */
+    status = heed__lanes_open(j->bulk.tr, so->workers, j->bulk.window[0].parts, &j->workers, err);
+    if (status)
+        return status;
+    /* Twice as many portions as workers, so that none is left with the longest alone. */
+    j->bulk.portions = j->workers ? 2 * j->workers : 1;
+    if (j->workers)
+        return heed__crew_run(&j->crew, j->workers + 1, body, j, err);
+    status = write_ready(j, err);
+    return status ? status : search(j, 0, err);
+}
+
+heed_status heed_translate_stream(heed_translator *tr, const heed_search_options *o,
+                                  const heed_stream_options *so, const heed_line_stream *stream,
+                                  heed_error *err)
+{
+    struct job j = {.budget = heed__usual_budget};
+    heed_error failed = {0};
+    if (so->batch > 0)
+        j.budget.sentences = so->batch;
+    heed_status status = heed__bulk_init(&j.bulk, tr, o, stream, &failed);
+    if (!status && !(status = heed__crew_init(&j.crew, &failed))) {
+        status = run(&j, so, &failed);
+        heed__crew_deinit(&j.crew);
+    }
+    return status ? heed__fail(err, failed.status, "%s", failed.text) : HEED_OK;
+}
+
+/* ---- lines that are all there ---- */
+
+struct array {
+    const char *const *line;
+    int64_t count, next, n_best;
+    heed_arena *arena;
+    heed_translation *out;
+};
+
+static heed_status next_line(void *context, bool wait, heed_source_line *line, heed_error *err)
+{
+    struct array *a = context;
+    (void)wait, (void)err;
+    if (a->next < a->count)
+        *line = (heed_source_line){.text = a->line[a->next],
+                                   .number = (uint64_t)a->next,
+                                   .tag = a->out + a->next * a->n_best};
+    a->next++;
+    return HEED_OK;
+}
+
+static heed_status keep_line(void *context, const heed_source_line *line,
+                             const heed_translation *found, heed_error *err)
+{
+    const struct array *a = context;
+    heed_translation *out = line->tag;
+    for (int64_t k = 0; k < a->n_best; k++) {
+        out[k] = found[k];
+        if (out[k].text && heed__translation_keep(&out[k], a->arena, err))
+            return HEED_MEMORY;
+    }
+    return HEED_OK;
 }
 
 heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
                            const char *const *lines, int64_t count, heed_arena *arena,
                            heed_translation *out, heed_error *err)
 {
-    struct job j = {.tr = tr, .o = o, .arena = arena, .lines = count};
-    heed_arena_reset(tr->lines);
-    heed_status status = heed__search_check(o, err);
-    if (!status)
-        status = cut_lines(&j, lines, out, err);
-    if (!status)
-        status = sort_parts(&j, err);
-    for (int64_t begin = 0, end; !status && begin < j.parts; begin = end) {
-        int64_t rows = BATCH_TOKENS / (j.part[begin]->tokens.count + 1);
-        int64_t room = (rows < BATCH_ROWS ? rows : BATCH_ROWS) / o->beam;
-        end = begin + (room > 1 ? room : 1);
-        end = end < j.parts ? end : j.parts;
-        status = translate_batch(&j, begin, end, err);
-    }
-    for (int64_t i = 0; !status && i < count; i++)
-        if (j.line[i].parts > 1)
-            status = heed__join_parts(j.line[i].part[0].out, j.line[i].parts, arena,
-                                      &out[i * o->n_best], err);
-    return status;
+    struct array a = {lines, count, 0, o->n_best, arena, out};
+    heed_line_stream stream = {&a, next_line, keep_line};
+    return heed_translate_stream(tr, o, &(heed_stream_options){0}, &stream, err);
 }

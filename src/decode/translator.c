@@ -5,7 +5,6 @@
 #include "decode/folder.h"
 #include "model/model.h"
 
-#include <heed/io.h>
 #include <stdio.h>
 
 static heed_translator *begin(const heed_allocator *allocator, int threads, heed_error *err)
@@ -18,9 +17,10 @@ static heed_translator *begin(const heed_allocator *allocator, int threads, heed
     }
     tr->allocator = a;
     tr->threads = threads;
-    tr->lines = heed_arena_new(&a, err);
-    tr->batch = tr->lines ? heed_arena_new(&a, err) : NULL;
-    if (tr->batch)
+    bool whole = (tr->lines = heed_arena_new(&a, err)) != NULL;
+    for (int i = 0; whole && i < HEED__WINDOWS; i++)
+        whole = (tr->window[i] = heed_arena_new(&a, err)) != NULL;
+    if (whole)
         return tr;
     heed_translator_free(tr);
     return NULL;
@@ -70,19 +70,10 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     if (status)
         return status;
     heed_error own = {0};
-    tr->own_model = heed__model_new_zero(&config, &tr->allocator, &own);
-    if (!tr->own_model)
+    if (heed__model_check(&config, &own))
         return heed__fail(err, own.status, "%s%s", where.text, own.text);
-    return heed_params_load(heed_model_params(tr->own_model), weights.text, err);
-}
-
-static heed_translator *complete(heed_translator *tr, heed_error *err)
-{
-    tr->decoder = heed_decoder_new(tr->model, tr->threads, &tr->allocator, err);
-    if (tr->decoder)
-        return tr;
-    heed_translator_free(tr);
-    return NULL;
+    tr->engine = heed__engine_open(&config, weights.text, &tr->allocator, &own);
+    return tr->engine ? HEED_OK : heed__fail(err, own.status, "%s", own.text);
 }
 
 heed_translator *heed_translator_open(const char *folder, int threads,
@@ -95,10 +86,9 @@ heed_translator *heed_translator_open(const char *folder, int threads,
         heed_translator_free(tr);
         return NULL;
     }
-    tr->model = tr->own_model;
     tr->source = tr->own_source;
     tr->target = tr->own_target;
-    return complete(tr, err);
+    return tr;
 }
 
 heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *source,
@@ -110,10 +100,13 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
     heed_translator *tr = begin(allocator, threads, err);
     if (!tr)
         return NULL;
-    tr->model = m;
     tr->source = source;
     tr->target = target;
-    return complete(tr, err);
+    tr->engine = heed_engine_new(m, &tr->allocator, err);
+    if (tr->engine)
+        return tr;
+    heed_translator_free(tr);
+    return NULL;
 }
 
 void heed_translator_free(heed_translator *tr)
@@ -121,18 +114,39 @@ void heed_translator_free(heed_translator *tr)
     if (!tr)
         return;
     heed_allocator a = tr->allocator;
-    heed_decoder_free(tr->decoder);
-    heed_tape_free(tr->tape);
-    heed_model_free(tr->own_model);
+    heed__lanes_close(tr);
+    heed_engine_free(tr->engine);
     heed_vocabs_free(tr->own_source, tr->own_target);
-    heed_arena_free(tr->batch);
+    for (int i = 0; i < HEED__WINDOWS; i++)
+        heed_arena_free(tr->window[i]);
     heed_arena_free(tr->lines);
     heed__release(&a, tr, 1, sizeof *tr);
 }
 
-const heed_model *heed_translator_model(const heed_translator *tr)
+const heed_engine *heed_translator_engine(const heed_translator *tr)
 {
-    return tr->model;
+    return tr->engine;
+}
+
+heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err)
+{
+    const heed_model_config *c = heed_engine_configuration(tr->engine);
+    const int last = (int)c->decoder_layers;
+    if (layer < 0 || layer > last)
+        return heed__fail(err, HEED_ARGUMENT, "there is no layer %d: the decoder has %d", layer,
+                          last);
+    tr->aligns = true;
+    tr->align_layer = layer ? layer : last > 1 ? last - 1 : 1;
+    tr->align_head = head;
+    return HEED_OK;
+}
+
+heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err)
+{
+    heed__lanes_close(tr); /* sessions that are open do not know it */
+    heed_status status = heed_engine_open_shortlist(tr->engine, folder, err);
+    tr->shortlist = !status;
+    return status;
 }
 
 const heed_vocab *heed_translator_source(const heed_translator *tr)

@@ -2,21 +2,42 @@
 #ifndef HEED_DECODE_TRANSLATOR_H
 #define HEED_DECODE_TRANSLATOR_H
 
+#include "base/parallel.h"
+#include "decode/align.h"
+#include "decode/engine.h"
 #include "decode/search.h"
+
+/* What a worker has to itself. */
+typedef struct heed__lane {
+    int threads; /* inside of the session; 0: not open */
+    heed_session *session;
+    heed__search *search;
+    heed_arena *text; /* of the sentence that is done */
+} heed__lane;
+
+/* Windows of lines that may be on their way. */
+#define HEED__WINDOWS 4
 
 struct heed_translator {
     heed_allocator allocator;
-    const heed_model *model;
+    heed_engine *engine;
     const heed_vocab *source, *target;
-    heed_model *own_model; /* these three only where the translator opened them itself */
-    heed_vocab *own_source, *own_target;
+    heed_vocab *own_source, *own_target; /* only where the translator opened them itself */
+    bool aligns;
+    int align_layer, align_head;             /* from 1; head 0: all */
+    bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     int threads;
-    heed_decoder *decoder;
-    heed_tape *tape;   /* for scores; made when the first are asked for */
-    heed_arena *lines; /* one call */
-    heed_arena *batch; /* one batch of it */
+    heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
+    heed_arena *lines;                     /* one call */
+    heed_arena *window[HEED__WINDOWS];     /* lines on their way */
 };
+
+/* Opens lanes for so many sentences: 1 to *workers, or lane 0 and *workers is 0.  asked: workers
+ * that are wanted; 0: all threads, if there are sentences enough. */
+heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, int *workers,
+                             heed_error *err);
+void heed__lanes_close(heed_translator *tr);
 
 /* Tells it what training saw, where that is not read from a directory. */
 void heed__translator_trained(heed_translator *tr, const heed_text_config *text);
@@ -30,9 +51,12 @@ const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_
 
 /* What of a line is decoded at once: all of it, unless it is too long. */
 typedef struct heed__part {
-    heed_tokens tokens;
-    heed_translation *out; /* (outs) where its translations go */
+    heed_tokens tokens, prefix;
+    uint64_t number;           /* names its random numbers */
+    struct heed__entry *entry; /* the line it is of */
+    heed_translation *out;     /* (outs) where its translations go */
     int64_t outs;
+    heed__alignment alignment; /* of the best */
 } heed__part;
 typedef struct heed__line {
     heed__part *part;

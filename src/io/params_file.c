@@ -1,8 +1,6 @@
 /* params_file.c: a parameter set as one safetensors file, a tensor for each parameter and state.
  * Saved in this build's numbers (F32; F64 in the double build), loaded from any dtype.  Loading is
  * all or nothing: every tensor is checked before the first is copied. */
-#include <stdio.h>
-
 #include "base/error.h"
 #include "io/safetensors.h"
 #include "nn/params.h"
@@ -47,16 +45,6 @@ heed_status heed_params_save(const heed_params *p, const char *path, heed_error 
 
 /* ---- loading ---- */
 
-static const char *stored_shape_text(const heed_stored *s, char *text, size_t room)
-{
-    size_t at = (size_t)snprintf(text, room, "(");
-    for (int i = 0; i < s->rank && at < room; i++)
-        at += (size_t)snprintf(text + at, room - at, i ? ",%lld" : "%lld", (long long)s->dim[i]);
-    if (at < room)
-        snprintf(text + at, room - at, ")");
-    return text;
-}
-
 /* A scalar in the file is a (1) here. */
 static bool same_shape(const heed_stored *s, heed_shape shape)
 {
@@ -71,7 +59,7 @@ static bool same_shape(const heed_stored *s, heed_shape shape)
 static heed_status check_entry(const heed_safetensors *f, heed_param_info e, const char *path,
                                heed_error *err)
 {
-    char found[8 * 21 + 2], wanted[HEED_SHAPE_TEXT], shown[HEED_SHOWN];
+    char found[HEED_DIMS_SHOWN], wanted[HEED_SHAPE_TEXT], shown[HEED_SHOWN];
     const heed_stored *s = heed_safetensors_find(f, e.name);
     heed__shown(e.name, shown);
     if (!s)
@@ -80,7 +68,7 @@ static heed_status check_entry(const heed_safetensors *f, heed_param_info e, con
     heed_shape shape = heed_tensor_shape(e.tensor);
     if (!same_shape(s, shape))
         return heed__fail(err, HEED_FORMAT, "cannot load '%.255s': tensor '%s' is %s, expected %s",
-                          path, shown, stored_shape_text(s, found, sizeof found),
+                          path, shown, heed__dims_shown(s->dim, s->rank, found),
                           heed__dims_text(shape, wanted));
     return HEED_OK;
 }

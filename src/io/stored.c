@@ -3,6 +3,7 @@
  * mantissa round, F64 beyond the range of float becomes infinite, as conversion in C does. */
 #include "io/safetensors.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -63,6 +64,16 @@ const char *heed__shown(const char *name, char text[HEED_SHOWN])
     return text;
 }
 
+const char *heed__dims_shown(const int64_t *dim, int rank, char text[HEED_DIMS_SHOWN])
+{
+    size_t at = (size_t)snprintf(text, HEED_DIMS_SHOWN, "(");
+    for (int i = 0; i < rank; i++)
+        at += (size_t)snprintf(text + at, HEED_DIMS_SHOWN - at, i ? ",%lld" : "%lld",
+                               (long long)dim[i]);
+    snprintf(text + at, HEED_DIMS_SHOWN - at, ")");
+    return text;
+}
+
 static float from_bits(uint32_t bits)
 {
     float x;
@@ -86,6 +97,26 @@ static float from_f16(uint16_t h)
     }
     /* 31 is infinity or NaN, 255 in a float; otherwise the bias changes from 15 to 127. */
     return from_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13);
+}
+
+/* Rounded to the nearest, ties to even; what is too large becomes infinite. */
+uint16_t heed__to_f16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    bits &= 0x7FFFFFFF;
+    if (bits > 0x7F800000) /* NaN */
+        return sign | 0x7E00;
+    if (bits >= 0x477FF000) /* 65520 and more */
+        return sign | 0x7C00;
+    if (bits < 0x38800000) { /* below 2^-14: adding 0.5 leaves the mantissa at steps of 2^-24 */
+        float small = from_bits(bits) + 0.5F;
+        memcpy(&bits, &small, sizeof bits);
+        return (uint16_t)(sign | (bits - 0x3F000000));
+    }
+    bits += 0xFFF + (bits >> 13 & 1) - (112u << 23); /* the bias changes from 127 to 15 */
+    return (uint16_t)(sign | bits >> 13);
 }
 
 #define CONVERT(type, expression)                                                                  \

@@ -24,6 +24,17 @@ static bool runs_avx2(void)
 #endif
 }
 
+static bool runs_avx512(void)
+{
+#if defined(__x86_64__)
+    return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 static const struct {
     const heed_kernels *kernels;
     bool (*runs)(void);

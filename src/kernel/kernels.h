@@ -15,8 +15,10 @@
 #include "kernel/gemm.h"
 #include "kernel/head.h"
 #include "kernel/linear.h"
+#include "kernel/memory.h"
 #include "kernel/norm.h"
 #include "kernel/optimizer.h"
+#include "kernel/panels.h"
 #include "kernel/probe.h"
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
@@ -24,14 +26,17 @@
 
 #define HEED_KERNEL_LIST(X)                                                                        \
     HEED_KERNELS_ADDITIVE(X)                                                                       \
+    HEED_KERNELS_ATTEND(X)                                                                         \
     HEED_KERNELS_DROPOUT(X)                                                                        \
     HEED_KERNELS_ELEMENTWISE(X)                                                                    \
     HEED_KERNELS_GEMM(X)                                                                           \
     HEED_KERNELS_HEAD(X)                                                                           \
     HEED_KERNELS_LINEAR(X)                                                                         \
+    HEED_KERNELS_MEMORY(X)                                                                         \
     HEED_KERNELS_NORM(X)                                                                           \
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
     HEED_KERNELS_PACKED(X)                                                                         \
+    HEED_KERNELS_PANELS(X)                                                                         \
     HEED_KERNELS_PROBE(X)                                                                          \
     HEED_KERNELS_RECURRENT(X)                                                                      \
     HEED_KERNELS_REDUCE(X)                                                                         \
@@ -46,7 +51,7 @@ typedef struct heed_kernels {
 
 /* The sets this build has, best last.  Adding one: a name here, whether the processor has
  * it in dispatch.c, its name and flags in the Makefile (ISAS, ISA_FLAGS_...). */
-#define HEED_ISA_LIST(X) X(baseline) X(avx2)
+#define HEED_ISA_LIST(X) X(baseline) X(avx2) X(avx512)
 
 /* The table picked at start-up: the best proved set that the processor has, or what HEED_ISA asks
  * for. */

@@ -1,4 +1,4 @@
-/* probe.c: multiply-add peak, triad and read bandwidth, in the instruction set at hand. */
+/* probe.c: multiply-add peaks, triad and read bandwidth, in the instruction set at hand. */
 #include "kernel/probe.h"
 #include "kernel/isa.h"
 #include "kernel/vec.h"
@@ -25,6 +25,68 @@ double K(probe_fma)(heed_real *sink, int64_t rounds)
         sum += x[j];
     sink[2] = vsum(sum);
     return 2.0 * CHAINS * (double)VW * (double)rounds;
+}
+
+/* Bytes: a register, and sum + the products of two of them in lanes of 32 bits. */
+#if defined(__AVX2__)
+typedef __m256i bytes;
+#define OPAQUE(x) __asm__("" : "+x"(x))
+VINLINE bytes bytes_set(int32_t x)
+{
+    return _mm256_set1_epi8((char)x);
+}
+VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
+{
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+    return _mm256_dpbusd_epi32(sum, a, b);
+#else
+    __m256i pairs = _mm256_maddubs_epi16(a, b);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+#endif
+}
+#define BYTES_AT_ONCE 32
+#elif defined(__SSE2__)
+typedef __m128i bytes; /* each in 16 bits */
+#define OPAQUE(x) __asm__("" : "+x"(x))
+VINLINE bytes bytes_set(int32_t x)
+{
+    return _mm_set1_epi16((short)x);
+}
+VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
+{
+    return _mm_add_epi32(sum, _mm_madd_epi16(a, b));
+}
+#define BYTES_AT_ONCE 8
+#else
+typedef int32_t bytes __attribute__((vector_size(16))); /* each in 32 bits */
+#define OPAQUE(x) __asm__("" : "+m"(x))
+VINLINE bytes bytes_set(int32_t x)
+{
+    return (bytes){x, x, x, x};
+}
+VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
+{
+    return sum + a * b;
+}
+#define BYTES_AT_ONCE 4
+#endif
+
+double K(probe_int8)(int32_t *sink, int64_t rounds)
+{
+    bytes a = bytes_set(sink[0]), b = bytes_set(sink[1]), x[CHAINS];
+    uint32_t lanes[CHAINS * sizeof(bytes) / sizeof(uint32_t)], sum = 0;
+    memset(x, 0, sizeof x);
+    for (int64_t i = 0; i < rounds; i++)
+#pragma GCC unroll 12
+        for (int j = 0; j < CHAINS; j++) {
+            OPAQUE(a); /* else one product would do for all */
+            x[j] = bytes_step(x[j], a, b);
+        }
+    memcpy(lanes, x, sizeof x);
+    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++)
+        sum += lanes[i];
+    memcpy(sink + 2, &sum, sizeof sum);
+    return 2.0 * CHAINS * BYTES_AT_ONCE * (double)rounds;
 }
 
 void K(probe_triad)(heed_real *a, const heed_real *b, const heed_real *c, heed_real s, int64_t n)

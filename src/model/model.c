@@ -30,7 +30,28 @@ static bool is_hard(const heed_model *m)
     return m->config.attention.normaliser == HEED_NORMALISE_HARD;
 }
 
-static heed_status build(heed_model *m, const uint64_t *seed, heed_error *err)
+/* What becomes of the declared parameters. */
+typedef heed_status finisher(heed_params *p, const uint64_t *seed, heed_error *err);
+
+static heed_status draw(heed_params *p, const uint64_t *seed, heed_error *err)
+{
+    return heed_params_finish(p, *seed, err);
+}
+
+static heed_status make_zero(heed_params *p, const uint64_t *seed, heed_error *err)
+{
+    (void)seed;
+    return heed__params_finish_zero(p, err);
+}
+
+static heed_status leave(heed_params *p, const uint64_t *seed, heed_error *err)
+{
+    const heed_error *failed = heed_params_error(p);
+    (void)seed;
+    return failed->status ? heed__fail(err, failed->status, "%s", failed->text) : HEED_OK;
+}
+
+static heed_status build(heed_model *m, finisher *finish, const uint64_t *seed, heed_error *err)
 {
     m->params = heed_params_new(&m->allocator, err);
     m->arena = m->params ? heed_arena_new(&m->allocator, err) : NULL;
@@ -42,12 +63,11 @@ static heed_status build(heed_model *m, const uint64_t *seed, heed_error *err)
     if (is_hard(m))
         heed_reinforce_build(&m->choice, heed_scope_enter(heed_params_scope(m->params), "choice"),
                              BASELINE_MOMENTUM);
-    return seed ? heed_params_finish(m->params, *seed, err)
-                : heed__params_finish_zero(m->params, err);
+    return finish(m->params, seed, err);
 }
 
-static heed_model *new_model(const heed_model_config *config, const uint64_t *seed,
-                             const heed_allocator *allocator, heed_error *err)
+static heed_model *new_model(const heed_model_config *config, finisher *finish,
+                             const uint64_t *seed, const heed_allocator *allocator, heed_error *err)
 {
     if (heed__model_check(config, err))
         return NULL;
@@ -60,7 +80,7 @@ static heed_model *new_model(const heed_model_config *config, const uint64_t *se
     m->class = classes[config->arch];
     m->allocator = a;
     m->config = *config;
-    if (build(m, seed, err)) {
+    if (build(m, finish, seed, err)) {
         heed_model_free(m);
         return NULL;
     }
@@ -70,13 +90,19 @@ static heed_model *new_model(const heed_model_config *config, const uint64_t *se
 heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
                            const heed_allocator *allocator, heed_error *err)
 {
-    return new_model(config, &seed, allocator, err);
+    return new_model(config, draw, &seed, allocator, err);
 }
 
 heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,
                                  heed_error *err)
 {
-    return new_model(config, NULL, allocator, err);
+    return new_model(config, make_zero, NULL, allocator, err);
+}
+
+heed_model *heed_model_outline(const heed_model_config *config, const heed_allocator *allocator,
+                               heed_error *err)
+{
+    return new_model(config, leave, NULL, allocator, err);
 }
 
 void heed_model_free(heed_model *m)

@@ -35,6 +35,10 @@ heed_tensor *heed__param_filled(heed_scope scope, const char *name, heed_shape s
  * after heed_params_finish like the rest. */
 heed_tensor *heed__param_derived(heed_scope scope, heed_shape shape, heed__fill *fill);
 
+/* heed_sinusoid from position `first` on. */
+void heed__sinusoid_rows(heed_real *out, int64_t first, int64_t count, int64_t d,
+                         heed_positions layout);
+
 /* For builders that find a mistake of their own: the set's error, if it has none yet. */
 void heed__scope_fail(heed_scope scope, heed_status status, const char *format, ...)
     HEED_PRINTF(3, 4);

@@ -1,9 +1,11 @@
 /* positions.c: the sinusoids of section 3.5, PE(pos,2i) = sin(pos / 10000^(2i/D)) and PE(pos,2i+1)
  * the cosine.  Halves: all sines, then all cosines.  An odd D has one sine more than cosines. */
-#include <heed/nn.h>
+#include "nn/params.h"
+
 #include <math.h>
 
-void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layout)
+void heed__sinusoid_rows(heed_real *out, int64_t first, int64_t count, int64_t d,
+                         heed_positions layout)
 {
     bool halves = layout == HEED_POSITIONS_SINUSOID_HALVES;
     int64_t sines = (d + 1) / 2;
@@ -12,8 +14,13 @@ void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layo
         bool sine = halves ? c < sines : c % 2 == 0;
         double frequency = pow(10000, -2.0 * (double)i / (double)d);
         for (int64_t pos = 0; pos < count; pos++) {
-            double angle = (double)pos * frequency;
+            double angle = (double)(first + pos) * frequency;
             out[pos * d + c] = (heed_real)(sine ? sin(angle) : cos(angle));
         }
     }
+}
+
+void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layout)
+{
+    heed__sinusoid_rows(out, 0, count, d, layout);
 }

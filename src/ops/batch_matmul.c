@@ -56,7 +56,7 @@ static void range(void *context, int64_t begin, int64_t end, int thread)
         else
             p = product_grad_b(j->c->saved, matrix_of(b, j->to, g), matrix_of(y, j->dy, g),
                                matrix_of(a, a->data, g), j->beta);
-        p.panels = heed__panels(j->c, thread);
+        p.panels = heed__thread_panels(j->c, thread);
         heed__gemm(&p, 1, NULL, NULL);
     }
 }

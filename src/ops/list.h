@@ -75,6 +75,10 @@
     X(pairs_mix)                                                                                   \
     X(lstm_step)                                                                                   \
     X(gru_step)                                                                                    \
+    X(ntm_content)                                                                                 \
+    X(ntm_location)                                                                                \
+    X(ntm_read)                                                                                    \
+    X(ntm_write)                                                                                   \
     X(sample)
 
 #endif

@@ -2,9 +2,9 @@
  *
  * Cells are paths, one for each shade of a map: a picture of 144 heads over 40 words stays below a
  * few megabytes and prints sharp at any size. */
-#include "show/draw.h"
 #include "show/picture.h"
 #include "show/shade.h"
+#include "show/svg.h"
 
 #include <math.h>
 
@@ -82,43 +82,16 @@ static void add_label(heed__string *s, const char *text, double font, double mos
     heed__string_add(s, "</text>\n");
 }
 
-/* Cells in units of one: a path for each shade, its runs merged.  Shade 0 is the page. */
-static void add_cells(heed__string *s, const heed_attention_map *m)
+static int cell_shade(const void *map, int64_t row, int64_t col)
 {
-    for (int shade = -1; shade < HEED_SHADES; shade++) {
-        bool any = false;
-        for (int64_t i = 0; i < m->queries && shade; i++)
-            for (int64_t j = 0, from; j < m->keys; j++) {
-                for (from = j; j < m->keys; j++) {
-                    double w = heed__cell(m, i, j);
-                    if ((w < 0 ? -1 : heed__shade(w)) != shade)
-                        break;
-                }
-                if (j == from)
-                    continue;
-                if (!any && shade < 0)
-                    heed__string_add(s, "<path class=\"nan\" d=\"");
-                else if (!any)
-                    heed__string_format(s, "<path class=\"w%d\" d=\"", shade);
-                any = true;
-                heed__string_format(s, "M%lld %lldh%lldv1h-%lldz", (long long)from, (long long)i,
-                                    (long long)(j - from), (long long)(j - from));
-            }
-        if (any)
-            heed__string_add(s, "\"/>");
-    }
+    double w = heed__cell(map, row, col);
+    return w < 0 ? -1 : heed__shade(w);
 }
 
 static void add_map(heed__string *s, const heed_attention_map *m, double x, double y, double w,
                     double h)
 {
-    HEED_DRAW(s, "<g shape-rendering=\"crispEdges\" transform=\"translate(~ ~) scale(", x, y);
-    heed__draw_number(s, w / (double)m->keys, 6);
-    heed__string_add(s, " ");
-    heed__draw_number(s, h / (double)m->queries, 6);
-    heed__string_add(s, ")\">");
-    add_cells(s, m);
-    heed__string_add(s, "</g>\n");
+    heed__svg_cells(s, cell_shade, m, m->queries, m->keys, x, y, w, h);
 }
 
 static void add_grid(heed__string *s, const struct layout *l, const heed_attention_map *m)
@@ -271,24 +244,6 @@ static void add_block(heed__string *s, const heed_attention_picture *p, int kind
     }
 }
 
-/* The root element up to the page, with colours for light and dark. */
-static void add_head(heed__string *s, const char *title, double width, double height)
-{
-    static const char *const light[] = HEED_SHADES_LIGHT, *const dark[] = HEED_SHADES_DARK;
-    HEED_DRAW(s,
-              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"~\" height=\"~\" "
-              "viewBox=\"0 0 ~ ~\" role=\"img\">\n<title>",
-              width, height, width, height);
-    heed__draw_escaped(s, title);
-    heed__string_format(s, "</title>\n<style>%s", style);
-    for (int i = 0; i < HEED_SHADES; i++)
-        heed__string_format(s, ".w%d{fill:%s}", i, light[i]);
-    heed__string_format(s, "@media(prefers-color-scheme:dark){%s", dark_style);
-    for (int i = 0; i < HEED_SHADES; i++)
-        heed__string_format(s, ".w%d{fill:%s}", i, dark[i]);
-    heed__string_add(s, "}</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
-}
-
 static heed_status write_svg(const heed_attention_picture *p, const heed__large *large,
                              heed_arena *arena, const char **svg, heed_error *err)
 {
@@ -313,7 +268,7 @@ static heed_status write_svg(const heed_attention_picture *p, const heed__large 
     double height = overview + CROWN + layers * side + MARGIN;
     heed__string s;
     heed__draw_begin(&s, arena);
-    add_head(&s, p->title, l.width, height);
+    heed__svg_begin(&s, p->title, l.width, height, style, dark_style, true);
     add_titles(&s, &l, p->title, large);
     add_map(&s, &large->map, l.left, l.top, l.map_w, l.map_h);
     add_grid(&s, &l, &large->map);

@@ -4,7 +4,7 @@
  * column in a row, the first, lowest, highest and last are drawn, so no spike is lost.  What is not
  * finite, or not above zero on a logarithmic axis, leaves a gap. */
 #include "show/axis.h"
-#include "show/draw.h"
+#include "show/svg.h"
 
 #include <heed/show.h>
 #include <math.h>
@@ -24,7 +24,7 @@
 
 /* Okabe and Ito's colours, which the colour-blind can tell apart, lighter on a dark page. */
 static const char style[] =
-    "<style>text{font-family:system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,"
+    "text{font-family:system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,"
     "'Noto Sans',sans-serif;font-size:12px;fill:#4a5058}"
     ".page{fill:#fff}.title{font-size:18px;font-weight:600;fill:#16191d}"
     ".name{font-size:13px;font-weight:600;fill:#16191d}.value{fill:#16191d}"
@@ -34,13 +34,14 @@ static const char style[] =
     ".s0{stroke:#0072b2}.s1{stroke:#d55e00}.s2{stroke:#009e73}.s3{stroke:#cc79a7}"
     ".s4{stroke:#b88700}.s5{stroke:#56b4e9}"
     ".f0{fill:#0072b2}.f1{fill:#d55e00}.f2{fill:#009e73}.f3{fill:#cc79a7}"
-    ".f4{fill:#b88700}.f5{fill:#56b4e9}"
-    "@media(prefers-color-scheme:dark){text{fill:#a9b1bb}.page{fill:#14171b}"
+    ".f4{fill:#b88700}.f5{fill:#56b4e9}";
+static const char dark_style[] =
+    "text{fill:#a9b1bb}.page{fill:#14171b}"
     ".title,.name,.value{fill:#eef1f4}.grid{stroke:#2a2f36}.axis{stroke:#69717b}"
     ".s0{stroke:#5ab4f0}.s1{stroke:#ff8f4a}.s2{stroke:#3fd0a4}.s3{stroke:#e9a3c9}"
     ".s4{stroke:#f0c04a}.s5{stroke:#9fd6ff}"
     ".f0{fill:#5ab4f0}.f1{fill:#ff8f4a}.f2{fill:#3fd0a4}.f3{fill:#e9a3c9}"
-    ".f4{fill:#f0c04a}.f5{fill:#9fd6ff}}</style>\n";
+    ".f4{fill:#f0c04a}.f5{fill:#9fd6ff}";
 
 /* One panel while it is drawn. */
 struct plot {
@@ -223,14 +224,7 @@ heed_status heed_curves_svg(const char *title, const char *x_label, const heed_c
     heed__draw_begin(&part, arena);
     heed__axis x = common_axis(panels, count);
     double height = TOP + count * (HEAD + PLOT + GAP) - GAP + BOTTOM + 8;
-    HEED_DRAW(&s,
-              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"~\" height=\"~\" "
-              "viewBox=\"0 0 ~ ~\" role=\"img\">\n<title>",
-              WIDTH, height, WIDTH, height);
-    heed__draw_escaped(&s, title);
-    heed__string_add(&s, "</title>\n");
-    heed__string_add(&s, style);
-    heed__string_add(&s, "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
+    heed__svg_begin(&s, title, WIDTH, height, style, dark_style, false);
     HEED_DRAW(&s, "<text class=\"title\" x=\"~\" y=\"34\">", LEFT);
     heed__draw_fitted(&s, title, (WIDTH - LEFT - RIGHT) / 18);
     heed__string_add(&s, "</text>\n");

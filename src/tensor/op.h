@@ -152,7 +152,7 @@ int heed__threads(const heed_opcall *c);
  * other without gaps, so thread 0's pointer is also one block for all. */
 void *heed__scratch(const heed_opcall *c, int thread);
 /* Thread's part of what heed__want_panels made; NULL if the sizes asked for need none. */
-real *heed__panels(const heed_opcall *c, int thread);
+real *heed__thread_panels(const heed_opcall *c, int thread);
 /* heed__gemm with all of the tape's threads and panels.  Every product must have been asked for
  * with heed__want_panels: which kernel it gets may not depend on what other operators asked. */
 void heed__op_gemm(const heed_opcall *c, const heed__product *p, heed__after_block *after,

@@ -404,7 +404,7 @@ void *heed__scratch(const heed_opcall *c, int thread)
     return c->tape->scratch + (size_t)thread * c->tape->scratch_bytes;
 }
 
-real *heed__panels(const heed_opcall *c, int thread)
+real *heed__thread_panels(const heed_opcall *c, int thread)
 {
     return c->tape->panels ? c->tape->panels + thread * HEED_PANEL_COUNT : NULL;
 }
@@ -413,7 +413,7 @@ void heed__op_gemm(const heed_opcall *c, const heed__product *p, heed__after_blo
                    void *context)
 {
     heed__product q = *p;
-    q.panels = heed__panels(c, 0);
+    q.panels = heed__thread_panels(c, 0);
     heed__gemm(&q, c->tape->threads, after, context);
 }
 

@@ -1,8 +1,8 @@
 /* curves.c: training/curves.svg from training/log.jsonl, so that the picture of a resumed run shows
  * all of it. */
-#include "base/file.h"
 #include "base/lines.h"
 #include "train/trainer.h"
+#include <heed/io.h>
 #include <heed/show.h>
 
 #include <jansson.h>
@@ -78,18 +78,6 @@ static heed_status read_log(const char *path, struct series *all, int count, hee
     return status;
 }
 
-static heed_status write_text(const char *path, const char *text, heed_error *err)
-{
-    heed__atomic_file *f = heed__atomic_open(path, NULL, err);
-    if (!f)
-        return err->status;
-    if (heed__atomic_write(f, text, strlen(text), err)) {
-        heed__atomic_abandon(f);
-        return err->status;
-    }
-    return heed__atomic_commit(f, err);
-}
-
 static heed_status draw(const heed_trainer *t, heed_arena *arena, heed_error *err)
 {
     struct series s[] = {
@@ -118,7 +106,7 @@ static heed_status draw(const heed_trainer *t, heed_arena *arena, heed_error *er
     const char *svg;
     heed_status status = heed_curves_svg(t->folder, "update", panels,
                                          sizeof panels / sizeof *panels, arena, &svg, err);
-    return status ? status : write_text(picture, svg, err);
+    return status ? status : heed_text_save(picture, svg, err);
 }
 
 heed_status heed__curves_write(const heed_trainer *t, heed_error *err)

@@ -2,8 +2,8 @@
 # Catches an installation that lacks something: a program outside the tree is built from what was
 # installed alone, by pkg-config, with the shared libheed and with libheed.a, as C and as C++;
 # uninstall leaves nothing.
-# And a first page that does not work: the program in the comment that opens heed.h is cut out of
-# the installed header and built as it stands.
+# And a first page that does not work: the programs in the comments that open heed.h and decode.h are
+# cut out of the installed headers and built as they stand.
 set -eu
 unset MAKEFLAGS MFLAGS MAKELEVEL
 stage=$(mktemp -d)
@@ -51,8 +51,10 @@ check 'C, static' build "$stage/c-static" 'gcc -std=c11 -x c' "$static"
 check 'C++, static' build "$stage/cc-static" 'g++ -std=c++17 -x c++' "$static"
 check 'static needs no libheed.so' sh -c "! readelf -d '$stage/c-static' | grep libheed"
 
-# The lines of the comment that are set in, without what sets them in.
-sed -n '1,/^ \*\//{s/^ \*     //p;s/^ \*$//p;}' "$at/include/heed/heed.h" >"$stage/xor.c"
+# program HEADER: the lines of its first comment that are set in, without what sets them in.
+program() { sed -n '1,/\*\/$/{s/^ \*     //p;s/^ \*$//p;}' "$at/include/heed/$1"; }
+program heed.h >"$stage/xor.c"
+program decode.h >"$stage/say.c"
 # learns COMPILER: the program in the comment builds without a warning and ends with a small loss.
 learns() {
     # shellcheck disable=SC2046,SC2086
@@ -62,6 +64,23 @@ learns() {
 }
 check "heed.h's program, C" learns 'gcc -std=c11 -x c'
 check "heed.h's program, C++" learns 'g++ -std=c++20 -x c++'
+
+# translates COMPILER: decode.h's program says what the program says, with a model of a second's
+# training.
+awk 'BEGIN { for (i = 0; i < 400; i++) print "w" i % 20 " w" i % 7 "\tv" i % 20 " v" i % 7 }' >"$stage/pairs"
+"$at/bin/heed" train --model "$stage/m" --tsv "$stage/pairs" --hold-out 20 --tokens whitespace \
+    --encoder-layers 1 --decoder-layers 1 --d 32 --ff 32 --heads 2 --warmup 50 --max-updates 60 \
+    --valid-every 60 --threads 1 >"$stage/log" 2>&1 || cat "$stage/log"
+expected_line=$(echo 'w3 w4' | "$at/bin/heed" translate --model "$stage/m")
+translates() {
+    # shellcheck disable=SC2046,SC2086
+    $1 -Wall -Wpedantic -Werror -o "$stage/say" "$stage/say.c" -x none $(package --cflags --libs) &&
+        found=$(LD_LIBRARY_PATH=$at/lib "$stage/say" "$stage/m" 'w3 w4') &&
+        [ -n "$found" ] && [ "$found" = "$expected_line" ] ||
+        { echo "found '$found', expected '$expected_line'"; return 1; }
+}
+check "decode.h's program, C" translates 'gcc -std=c11 -x c'
+check "decode.h's program, C++" translates 'g++ -std=c++20 -x c++'
 
 check 'pkg-config version' [ "$(package --modversion)" = "$version" ]
 # The shared program depends on the name that stays compatible, not on this very version.

@@ -1,0 +1,305 @@
+/* decode.c: `heed bench decode`: tokens a second that come out of an engine, as its peers were
+ * measured: random weights, 200 lines of 12 tokens, 16 tokens out for each, EOS and UNK never.
+ *
+ * A cell is a model, a kind of numbers, a beam, lines that are decoded together, and workers.  Each
+ * is measured in a process of its own, so that its memory is its own, on a model that another
+ * process has written.  The reference is CTranslate2 4.8.1 on one or two Zen 3 cores that gave
+ * 103.6 GFLOP/s and 199 GOP/s each (vpmaddubsw, vpmaddwd, vpaddd): tokens for each operation of the
+ * peak are compared, and the peak is measured beside every turn. */
+#include "measure.h"
+
+#include <heed/decode.h>
+#include <heed/io.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LINES = 200, TOKENS_IN = 12, TOKENS_OUT = 16, MOST_WORKERS = 64 };
+#define PEER_FMA 103.6e9
+#define PEER_BYTES 199e9
+
+struct peer {
+    const char *preset;
+    bool bytes;
+    int64_t beam, batch;
+    double one, two; /* tokens/s with one and two workers */
+    double one_mb, two_mb;
+};
+static const struct peer peers[] = {
+    {"base", false, 4, 32, 215, 413, 396, 546},   {"base", false, 1, 32, 525, 962, 300, 347},
+    {"small", false, 4, 32, 1553, 2795, 83, 124}, {"small", false, 1, 32, 4123, 7537, 60, 76},
+    {"base", true, 4, 32, 363, 687, 239, 362},    {"base", true, 1, 32, 968, 1781, 128, 171},
+    {"small", true, 4, 32, 2269, 4386, 65, 101},  {"small", true, 1, 32, 7385, 13042, 37, 50},
+    {"base", false, 4, 1, 51, NAN, 256, NAN},     {"base", false, 1, 1, 98, NAN, 256, NAN},
+    {"small", false, 4, 1, 577, NAN, 45, NAN},    {"small", false, 1, 1, 1292, NAN, 45, NAN},
+    {"base", true, 4, 1, 123, NAN, 86, NAN},      {"base", true, 1, 1, 160, NAN, 86, NAN},
+    {"small", true, 4, 1, 1471, NAN, 25, NAN},    {"small", true, 1, 1, 2157, NAN, 25, NAN},
+};
+
+struct cell {
+    const bench_decode_settings *s;
+    char folder[64];
+    int64_t beam, batch;
+    int workers;
+};
+
+static bool is_bytes(const bench_decode_settings *s)
+{
+    return s->numbers == HEED_NUMBERS_INT7 || s->numbers == HEED_NUMBERS_INT8;
+}
+
+static const struct peer *peer_of(const struct cell *c)
+{
+    for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
+        if (c->s->preset && strcmp(peers[i].preset, c->s->preset) == 0 &&
+            peers[i].bytes == is_bytes(c->s) && peers[i].beam == c->beam &&
+            peers[i].batch == c->batch)
+            return &peers[i];
+    return NULL;
+}
+
+/* What this project asks, as times the peer. */
+static double target(const struct cell *c)
+{
+    const bool base = c->s->preset && strcmp(c->s->preset, "base") == 0;
+    if (c->workers != 1)
+        return NAN;
+    if (c->batch == 1) /* base in numbers, greedy, is bound by memory */
+        return base && c->beam == 1 && !is_bytes(c->s) ? NAN : 2;
+    if (!is_bytes(c->s))
+        return c->beam == 4 ? 1.15 : 1.25;
+    return base && c->beam == 4 && c->s->numbers == HEED_NUMBERS_INT8 ? 1.2 : 1.4;
+}
+
+/* ---- a model ---- */
+
+static bool complain(const char *what, const heed_error *err)
+{
+    fprintf(stderr, "heed: %s: %s\n", what, err->text);
+    return false;
+}
+
+/* Writes the model with random weights, converted, to c->folder. */
+static bool write_model(const struct cell *c)
+{
+    char plain[96], path[128];
+    heed_error err = {0};
+    snprintf(plain, sizeof plain, "%s/plain", c->folder);
+    snprintf(path, sizeof path, "%s/model.safetensors", plain);
+    heed_model *m = heed_model_new(&c->s->model, 1, NULL, &err);
+    bool good = m && mkdir(plain, 0777) == 0 &&
+                !heed_model_describe(plain, &c->s->model, &(heed_text_config){0}, &err) &&
+                !heed_params_save(heed_model_params(m), path, &err);
+    heed_model_free(m);
+    good = good && !heed_convert(plain, c->folder, (heed_number_kind)c->s->numbers, &err);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/config.json", plain);
+    unlink(path);
+    rmdir(plain);
+    return good || complain("cannot write a model to measure with", &err);
+}
+
+static void remove_model(const struct cell *c)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/model.safetensors", c->folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/config.json", c->folder);
+    unlink(path);
+    rmdir(c->folder);
+}
+
+/* ---- decoding ---- */
+
+struct worker {
+    const struct cell *c;
+    heed_session *session;
+    heed_arena *arena;
+    const heed_tokens *source; /* (lines) its share */
+    int64_t lines, tokens;
+    heed_error err;
+};
+
+static void *decode_lines(void *context)
+{
+    struct worker *w = context;
+    const struct cell *c = w->c;
+    const heed_search_options o = {.beam = c->beam,
+                                   .n_best = 1,
+                                   .length_penalty = 0.6,
+                                   .extra_length = 2 * TOKENS_OUT,
+                                   .max_length = TOKENS_OUT,
+                                   .min_length = TOKENS_OUT,
+                                   .suppress_unk = true,
+                                   .allow_loops = true};
+    heed_hypothesis *out = malloc((size_t)c->batch * sizeof *out);
+    w->tokens = 0;
+    for (int64_t i = 0; out && i < w->lines && !w->err.status; i += c->batch) {
+        int64_t n = w->lines - i < c->batch ? w->lines - i : c->batch;
+        heed_arena_reset(w->arena);
+        if (!heed_search(w->session, &o, w->source + i, n, w->arena, out, &w->err))
+            for (int64_t k = 0; k < n; k++)
+                w->tokens += out[k].count;
+    }
+    free(out);
+    return NULL;
+}
+
+/* All lines once; seconds, or a negative number. */
+static double turn(struct worker *w, int workers)
+{
+    pthread_t thread[MOST_WORKERS];
+    const double start = bench_seconds();
+    int started = 1;
+    for (; started < workers; started++)
+        if (pthread_create(&thread[started], NULL, decode_lines, &w[started]) != 0)
+            break;
+    decode_lines(&w[0]);
+    for (int i = 1; i < started; i++)
+        pthread_join(thread[i], NULL);
+    bool good = started == workers;
+    for (int i = 0; i < workers; i++)
+        good = good && !w[i].err.status && w[i].tokens == TOKENS_OUT * w[i].lines;
+    return good ? bench_seconds() - start : -1;
+}
+
+static double peak(const struct cell *c)
+{
+    return is_bytes(c->s) ? bench_int8_peak(c->workers) : bench_peak(c->workers);
+}
+
+static void report(const struct cell *c, double opened, double seconds, double best_peak)
+{
+    bench_run r = {.settings = &c->s->common, .threads = c->workers};
+    const struct peer *p = peer_of(c);
+    const double peer_peak = c->workers * (is_bytes(c->s) ? PEER_BYTES : PEER_FMA);
+    static const char *const numbers[] = {"fp32", "fp16", "int8/7", "int8/8"};
+    const double theirs = !p ? NAN : c->workers == 1 ? p->one : c->workers == 2 ? p->two : NAN;
+    const double rate = LINES * TOKENS_OUT / seconds;
+    struct rusage usage;
+    char note[96];
+    getrusage(RUSAGE_SELF, &usage);
+    snprintf(note, sizeof note, "peak %.0f G/s, opened in %.1f ms", best_peak * 1e-9, 1e3 * opened);
+    bench_line line = {.bench = "decoding",
+                       .value = rate,
+                       .unit = "tokens/s",
+                       .reference = theirs * best_peak / peer_peak,
+                       .ratio = rate / (theirs * best_peak / peer_peak),
+                       .target = target(c),
+                       .note = note};
+    snprintf(line.shape, sizeof line.shape, "%s %s beam %lld batch %lld",
+             c->s->preset ? c->s->preset : "model", numbers[c->s->numbers], (long long)c->beam,
+             (long long)c->batch);
+    bench_report(&r, &line);
+    const double mb = (double)usage.ru_maxrss / 1024;
+    const double their_mb = !p                ? NAN
+                            : c->workers == 1 ? p->one_mb
+                            : c->workers == 2 ? p->two_mb
+                                              : NAN;
+    bench_line memory = {.bench = "decoding memory",
+                         .value = mb,
+                         .unit = "MB",
+                         .reference = their_mb,
+                         .ratio = their_mb / mb,
+                         .target = isnan(their_mb) ? NAN : 1};
+    snprintf(memory.shape, sizeof memory.shape, "%s", line.shape);
+    bench_report(&r, &memory);
+}
+
+static bool measure(const struct cell *c)
+{
+    struct worker w[MOST_WORKERS] = {{0}};
+    static int32_t ids[LINES][TOKENS_IN];
+    heed_tokens source[LINES];
+    heed_error err = {0};
+    const heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 1});
+    const int64_t words = c->s->model.source_vocabulary;
+    for (int64_t i = 0; i < LINES; i++) {
+        for (int64_t k = 0; k < TOKENS_IN; k++)
+            ids[i][k] =
+                (int32_t)(3 + heed_rng_below(&rng, (uint64_t)(i * TOKENS_IN + k), words - 3));
+        source[i] = (heed_tokens){ids[i], TOKENS_IN};
+    }
+    double opened = bench_seconds(), best = INFINITY, best_peak = 0;
+    heed_engine *e = heed_engine_open(c->folder, NULL, &err);
+    opened = bench_seconds() - opened;
+    bool good = e;
+    for (int i = 0; good && i < c->workers; i++) {
+        int64_t begin = LINES * i / c->workers, end = LINES * (i + 1) / c->workers;
+        w[i] = (struct worker){
+            .c = c,
+            .session = heed_session_new(e, &(heed_session_options){.threads = 1}, NULL, &err),
+            .arena = heed_arena_new(NULL, &err),
+            .source = source + begin,
+            .lines = end - begin};
+        good = w[i].session && w[i].arena;
+    }
+    const double start = bench_seconds();
+    for (int i = 0; good && (i < 3 || bench_seconds() - start < c->s->seconds); i++) {
+        best_peak = fmax(best_peak, peak(c));
+        double seconds = turn(w, c->workers);
+        good = seconds > 0;
+        best = fmin(best, seconds);
+    }
+    if (good)
+        report(c, opened, best, best_peak);
+    else
+        complain("cannot measure decoding", w[0].err.status ? &w[0].err : &err);
+    for (int i = 0; i < c->workers; i++) {
+        heed_session_free(w[i].session);
+        heed_arena_free(w[i].arena);
+    }
+    heed_engine_free(e);
+    return good;
+}
+
+/* ---- cells ---- */
+
+/* Runs it in a process of its own. */
+static bool apart(bool (*run)(const struct cell *c), const struct cell *c)
+{
+    int status;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        bool good = run(c);
+        fflush(stdout);
+        _exit(good ? 0 : 1);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
+}
+
+bool bench_decode(const bench_decode_settings *s)
+{
+    static const int64_t beams[] = {4, 1}, batches[] = {32, 1};
+    struct cell c = {.s = s, .folder = "/tmp/heed-bench-XXXXXX"};
+    heed_machine m;
+    if (!mkdtemp(c.folder)) {
+        fprintf(stderr, "heed: cannot make a folder for a model to measure with\n");
+        return false;
+    }
+    bool good = apart(write_model, &c);
+    heed_machine_describe(&m);
+    if (good && !s->common.json)
+        printf("%s, %s kernels\n", m.cpu, m.instruction_set);
+    if (good)
+        bench_header(&s->common);
+    for (int b = 0; b < 2; b++)
+        for (int k = 0; k < 2; k++) {
+            c.batch = s->batch ? s->batch : batches[b];
+            c.beam = s->beam ? s->beam : beams[k];
+            c.workers = (int)s->workers;
+            if ((s->batch && b > 0) || (s->beam && k > 0))
+                continue;
+            good = good && apart(measure, &c);
+        }
+    remove_model(&c);
+    return good;
+}

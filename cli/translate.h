@@ -1,0 +1,53 @@
+/* translate.h: what the files of `heed translate` share. */
+#ifndef HEED_CLI_TRANSLATE_H
+#define HEED_CLI_TRANSLATE_H
+
+#include "lines.h"
+
+#include <heed/decode.h>
+#include <time.h>
+
+struct translate_settings {
+    const char *model, *prefix;
+    heed_search_options search;
+    bool scores, json;
+    bool alignments, shortlist;
+    const char *alignment_head;
+    int64_t threads, workers, batch;
+};
+
+/* ---- in ---- */
+
+/* A line between its coming and its going; they leave in the order they came. */
+struct translate_line {
+    struct translate_line *next;
+    int64_t number;  /* from 0, over all files */
+    int64_t taken;   /* bytes of its file up to its end */
+    int64_t size;    /* of that file; 0 where it is none */
+    char *object;    /* --json: the object that it was; NULL: text */
+    char wrong[160]; /* why it is no line to translate; "": it is one */
+};
+
+struct translate_input {
+    const struct translate_settings *s;
+    const heed_option_list *files;
+    int opened; /* files so far */
+    line_reader reader;
+    bool reading;
+    int64_t lines, at, count; /* lines handed out; of those in the reader */
+    struct translate_line *first, *last;
+    char *text, *prefix; /* of the object handed out last */
+};
+/* For heed_line_stream: NUMERIC or IO after saying what went wrong. */
+heed_status translate_next(void *context, bool wait, heed_source_line *line, heed_error *err);
+/* Done with the first of the lines. */
+void translate_forget(struct translate_input *in);
+void translate_close(struct translate_input *in);
+
+/* ---- out ---- */
+
+/* Prints what a line has become: t (n_best). */
+void translate_print(const struct translate_settings *s, const heed_vocab *target,
+                     const struct translate_line *line, const heed_translation *t);
+
+#endif

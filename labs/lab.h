@@ -1,0 +1,141 @@
+/* lab.h: what the labs share: options, the training loop, figures, the model directory.
+ *
+ * A lab is a paper's own system on the paper's own tasks, in files that can be read beside it and
+ * that see the public headers only.  `heed lab NAME` parses its options, gives it a session, and
+ * prints the figures that it reports.  The lab describes its system to lab_experiment, which does
+ * the rest: trains, validates, keeps the best, writes the model directory. */
+#ifndef HEED_LABS_LAB_H
+#define HEED_LABS_LAB_H
+
+#include <heed/heed.h>
+#include <heed/options.h>
+
+/* Options of every lab. */
+typedef struct lab_common {
+    const char *folder, *weights;
+    bool quick, json;
+    int64_t updates, batch, valid_every, seed, seeds, threads;
+    int optimizer; /* heed_optimizer_kind */
+    double rate, rate_end, momentum, clip_norm, clip_value;
+} lab_common;
+#define LAB_OPTIONS(owner, at)                                                                     \
+    HEED_OPTION_TEXT(owner, at.folder, "model", NULL, "DIR",                                       \
+                     "where the model is made; must not be there yet"),                            \
+        HEED_OPTION_BOOL(owner, at.quick, "quick", NULL,                                           \
+                         "a small run of seconds: the same as --preset quick"),                    \
+        HEED_OPTION_BOOL(owner, at.json, "json", NULL, "print the results as JSON"),               \
+        HEED_OPTION_TEXT(owner, at.weights, "weights", NULL, "FILE",                               \
+                         "start from these weights; with --updates 0 only measure them"),          \
+        HEED_OPTION_INT(owner, at.seed, "seed", "1", 0, INT64_MAX, "N",                            \
+                        "of weights and examples"),                                                \
+        HEED_OPTION_INT(owner, at.seeds, "seeds", "1", 1, 100, "N",                                \
+                        "train so many times, with seeds from --seed on; the best on "             \
+                        "validation is kept, all are reported"),                                   \
+        HEED_OPTION_INT(owner, at.threads, "threads", NULL, 1, 64, "N",                            \
+                        "threads to use; all processors if not given")
+/* Those whose defaults are the lab's own. */
+#define LAB_TRAINING(owner, at, updates_, batch_, valid_every_, optimizer_, rate_, momentum_,      \
+                     clip_norm_, clip_value_)                                                      \
+    HEED_OPTION_INT(owner, at.updates, "updates", updates_, 0, 1000000000, "N",                    \
+                    "how long to train"),                                                          \
+        HEED_OPTION_INT(owner, at.batch, "batch", batch_, 1, 100000, "N", "examples an update"),   \
+        HEED_OPTION_INT(owner, at.valid_every, "valid-every", valid_every_, 1, 1000000000, "N",    \
+                        "validate after so many updates; the best weights are kept"),              \
+        HEED_OPTION_CHOICE(owner, at.optimizer, "optimizer", optimizer_,                           \
+                           HEED_WORDS("sgd", "adam", "adamw", "rmsprop"), "how weights move"),     \
+        HEED_OPTION_REAL(owner, at.rate, "rate", rate_, 0, 100, "R", "learning rate"),             \
+        HEED_OPTION_REAL(owner, at.rate_end, "rate-end", NULL, 0, 100, "R",                        \
+                         "falls to this along half a cosine; 0: stays"),                           \
+        HEED_OPTION_REAL(owner, at.momentum, "momentum", momentum_, 0, 1, "R", "SGD, RMSProp"),    \
+        HEED_OPTION_REAL(owner, at.clip_norm, "clip-norm", clip_norm_, 0, 1e9, "R",                \
+                         "largest norm of a gradient; 0: none"),                                   \
+        HEED_OPTION_REAL(owner, at.clip_value, "clip-value", clip_value_, 0, 1e9, "R",             \
+                         "largest element of a gradient; 0: none")
+
+/* Where a training is. */
+typedef struct lab_progress {
+    uint64_t seed;
+    int64_t update, updates;
+    double loss;    /* of this update */
+    double seconds; /* since this seed's training began */
+    bool validated; /* then: */
+    const char *measure;
+    double score;
+    bool best; /* of all so far */
+} lab_progress;
+/* What the program does for a lab. */
+typedef struct lab_hooks {
+    void (*progress)(void *context, const lab_progress *p); /* after each update and validation */
+    bool (*stop)(void *context);                            /* asked before each update */
+    double (*now)(void); /* seconds of a clock that only goes forward */
+    void *context;
+    heed_log_sink log; /* where HEED_PROFILE's table goes */
+} lab_hooks;
+
+/* A measured number and what was to be reached: AT_MOST, AT_LEAST, or nothing. */
+typedef enum lab_relation { LAB_NO_TARGET, LAB_AT_MOST, LAB_AT_LEAST } lab_relation;
+typedef struct lab_figure {
+    char name[96];
+    double value;
+    lab_relation relation;
+    double target;
+} lab_figure;
+bool lab_figure_met(const lab_figure *f);
+
+#define LAB_FIGURES 256
+typedef struct lab_session {
+    const lab_common *options;
+    lab_hooks hooks;
+    heed_arena *arena; /* for as long as the run */
+    lab_figure figures[LAB_FIGURES];
+    int count;
+    uint64_t seed;  /* of the model at hand */
+    bool chosen;    /* it is the one that is kept: its figures have targets */
+    bool stopped;   /* by hooks.stop */
+    double seconds; /* of training, validation included */
+} lab_session;
+
+/* A system that is to be trained and measured.  The context is the lab's own. */
+typedef struct lab_system {
+    void *context;
+    /* Declares the parameters, once for each seed: what follows uses those declared last. */
+    void (*build)(void *context, heed_scope s);
+    /* One update's loss, built on a tape that is ready for it, from examples drawn with rng. */
+    heed_tensor *(*loss)(void *context, heed_tape *t, const heed_rng *rng);
+    /* Better the smaller it is; what it measures, for the progress line. */
+    double (*validate)(void *context, heed_tape *t);
+    const char *measure;
+    /* Reports figures; draws pictures of the model that is kept. */
+    heed_status (*evaluate)(void *context, lab_session *r, heed_tape *t, heed_error *err);
+    heed_status (*draw)(void *context, lab_session *r, heed_tape *t, heed_error *err);
+} lab_system;
+
+typedef struct lab {
+    const char *name;
+    const heed_option_set *options; /* of `heed lab NAME` */
+    size_t settings;                /* bytes of what they are parsed into: a struct that begins
+                                       with the lab_common */
+    heed_status (*run)(lab_session *r, const void *settings, heed_error *err);
+} lab;
+#define LAB_LIST(X) X(ntm) X(pointer)
+#define LAB_DECLARE(name) extern const lab lab_##name;
+LAB_LIST(LAB_DECLARE)
+
+/* The whole of it: makes the model directory, trains the system once for each seed, keeps the one
+ * that is best on validation, evaluates all, draws, and writes model.safetensors, config.json,
+ * results.json and curves.svg. */
+heed_status lab_experiment(lab_session *r, const lab *l, const void *settings,
+                           const lab_system *system, heed_error *err);
+
+/* Keeps a figure; format makes its name.  What could not be measured is NAN. */
+void lab_report(lab_session *r, double value, lab_relation relation, double target,
+                const char *format, ...) HEED_PRINTF(5, 6);
+/* Writes a text into the model directory. */
+heed_status lab_write(lab_session *r, const char *name, const char *text, heed_error *err);
+/* results.json as a text in the run's arena; NULL when memory is short. */
+const char *lab_results(const lab_session *r, const lab *l, const void *settings);
+/* Sets the error, as the library does: the first one stays.  Returns its status. */
+heed_status lab_fail(heed_error *err, heed_status status, const char *format, ...)
+    HEED_PRINTF(3, 4);
+
+#endif

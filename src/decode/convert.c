@@ -1,0 +1,176 @@
+/* convert.c: a model directory written anew with other numbers: matrices as bytes, laid out as
+ * decoding reads them (weights.h), or everything in 16 bits.  What is not a matrix stays as it is
+ * beside bytes: it is small, and gains and biases are worth their digits. */
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "decode/folder.h"
+#include "decode/weights.h"
+#include "io/safetensors.h"
+#include "tensor/tensor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct conversion {
+    heed_number_kind kind;
+    heed_model *model;
+    heed_safetensors_writer *writer;
+    heed_arena *arena; /* what the writer borrows */
+    heed_error *err;
+};
+
+static void *take(const struct conversion *c, int64_t count, size_t size)
+{
+    void *memory = heed_arena_allocate(c->arena, (size_t)count * size);
+    if (!memory)
+        heed__fail(c->err, HEED_MEMORY, "out of memory for a model's weights");
+    return memory;
+}
+
+static void add(const struct conversion *c, const char *name, const char *ending, heed_dtype dtype,
+                int rank, const int64_t *dim, const void *data)
+{
+    char text[512];
+    heed_stored s = {.name = text, .dtype = dtype, .rank = rank, .data = data};
+    snprintf(text, sizeof text, "%s%s", name, ending);
+    memcpy(s.dim, dim, (size_t)rank * sizeof *dim);
+    if (heed__stored_bytes(&s, &s.bytes))
+        heed_safetensors_writer_add(c->writer, &s, c->err);
+}
+
+static void add_bytes(const struct conversion *c, const heed_tensor *x, bool table)
+{
+    heed__panel_weights p;
+    if (!heed__make_bytes(&p, x, table, c->kind == HEED_NUMBERS_INT7 ? 7 : 8, c->arena)) {
+        heed__fail(c->err, HEED_MEMORY, "out of memory for a model's weights");
+        return;
+    }
+    const int64_t columns = heed__panels(p.n) * HEED_PANEL;
+    const int64_t dim[] = {heed__panels(p.n), heed__panel_groups(p.k), HEED_PANEL, 4};
+    add(c, x->name, ".panels", HEED_I8, 4, dim, p.bytes);
+    add(c, x->name, ".scale", HEED_F32, 1, &columns, p.scale);
+    add(c, x->name, ".sum", HEED_I32, 1, &columns, p.sum);
+}
+
+static void add_plain(const struct conversion *c, const heed_tensor *x)
+{
+    const int64_t count = heed_tensor_count(x);
+    const bool half = c->kind == HEED_NUMBERS_FP16;
+    float *whole = half ? NULL : take(c, count, sizeof *whole);
+    uint16_t *halves = half ? take(c, count, sizeof *halves) : NULL;
+    for (int64_t i = 0; whole && i < count; i++)
+        whole[i] = (float)x->data[i];
+    for (int64_t i = 0; halves && i < count; i++)
+        halves[i] = heed__to_f16((float)x->data[i]);
+    if (whole || halves)
+        add(c, x->name, "", half ? HEED_F16 : HEED_F32, x->shape.rank, x->shape.dim,
+            half ? (const void *)halves : whole);
+}
+
+static void add_all(const struct conversion *c)
+{
+    const bool bytes = c->kind == HEED_NUMBERS_INT7 || c->kind == HEED_NUMBERS_INT8;
+    const heed_params *p = heed_model_params(c->model);
+    for (int i = 0; i < heed_params_count(p) && !c->err->status; i++) {
+        const heed_tensor *x = heed_params_entry(p, i).tensor;
+        heed__matrix_kind matrix = bytes ? heed__matrix_kind_of(c->model, x) : HEED__NO_MATRIX;
+        if (matrix == HEED__NO_MATRIX)
+            add_plain(c, x);
+        else
+            add_bytes(c, x, matrix == HEED__TABLE);
+    }
+    if (bytes) {
+        heed_safetensors_writer_metadata(c->writer, HEED_LAYOUT_KEY, HEED_LAYOUT, c->err);
+        heed_safetensors_writer_metadata(c->writer, HEED_BITS_KEY,
+                                         c->kind == HEED_NUMBERS_INT7 ? "7" : "8", c->err);
+    }
+}
+
+/* The weights of one directory to another's. */
+static void convert_weights(struct conversion *c, const heed_model_config *config, const char *from,
+                            const char *to)
+{
+    heed__path source, target;
+    if (heed__path_in(&source, from, "model.safetensors", c->err) ||
+        heed__path_in(&target, to, "model.safetensors", c->err))
+        return;
+    c->model = heed__model_new_zero(config, NULL, c->err);
+    c->writer = c->model ? heed_safetensors_writer_new(NULL, c->err) : NULL;
+    c->arena = c->writer ? heed_arena_new(NULL, c->err) : NULL;
+    if (c->arena && !heed_params_load(heed_model_params(c->model), source.text, c->err))
+        add_all(c);
+    if (!c->err->status)
+        heed_safetensors_writer_write(c->writer, target.text, c->err);
+    heed_arena_free(c->arena);
+    heed_safetensors_writer_free(c->writer);
+    heed_model_free(c->model);
+}
+
+/* The vocabulary is copied as it is. */
+static void copy_file(const char *from, const char *to, const char *name, heed_error *err)
+{
+    heed__path source, target;
+    struct stat st;
+    if (heed__path_in(&source, from, name, err) || heed__path_in(&target, to, name, err) ||
+        stat(source.text, &st) != 0)
+        return;
+    const void *bytes;
+    size_t size;
+    if (heed__file_map(source.text, &bytes, &size, err))
+        return;
+    heed__atomic_file *f = heed__atomic_open(target.text, NULL, err);
+    if (f && heed__atomic_write(f, bytes, size, err))
+        heed__atomic_abandon(f);
+    else if (f)
+        heed__atomic_commit(f, err);
+    heed__file_unmap(bytes, size);
+}
+
+static heed_status check(const heed_model_config *config, heed_number_kind kind, const char *from,
+                         heed_error *err)
+{
+    const bool bytes = kind == HEED_NUMBERS_INT7 || kind == HEED_NUMBERS_INT8;
+    if (bytes && !heed__weights_fit(config))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "'%s' cannot be quantised: only a Transformer with the paper's attention "
+                          "can; fp16 works for every model",
+                          from);
+    return HEED_OK;
+}
+
+static heed_status make_folder(const char *to, heed_error *err)
+{
+    heed__path config;
+    struct stat st;
+    if (mkdir(to, 0777) != 0 && errno != EEXIST)
+        return heed__fail(err, HEED_IO, "cannot make '%s': %s", to, strerror(errno));
+    heed_status status = heed__path_in(&config, to, "config.json", err);
+    if (!status && stat(config.text, &st) == 0)
+        return heed__fail(err, HEED_ARGUMENT, "'%s' holds a model already: choose another name",
+                          to);
+    return status;
+}
+
+heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err)
+{
+    static const char *const vocabularies[] = {"shared.spm",   "source.spm",   "target.spm",
+                                               "shared.vocab", "source.vocab", "target.vocab"};
+    heed_error own = {0};
+    heed_model_config config;
+    heed_text_config text;
+    struct conversion c = {.kind = kind, .err = &own};
+    heed_arena *arena = heed_arena_new(NULL, &own);
+    if (arena && !heed_model_read_config(from, arena, &config, &text, &own) &&
+        !check(&config, kind, from, &own) && !make_folder(to, &own)) {
+        convert_weights(&c, &config, from, to);
+        for (size_t i = 0; !own.status && i < sizeof vocabularies / sizeof *vocabularies; i++)
+            copy_file(from, to, vocabularies[i], &own);
+        if (!own.status) /* last: a directory with a config.json is a model */
+            heed_model_describe(to, &config, &text, &own);
+    }
+    heed_arena_free(arena);
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+}

@@ -1,0 +1,110 @@
+/* expand.c: one step of a sentence: along a prefix that is given, or by beam search as in the
+ * paper.
+ * Finished hypotheses stand apart from those alive and take none of their places.  At each step the
+ * best `beam` continuations other than EOS live on; an EOS counts if it is among the best `beam` of
+ * all.  In the last place that the limit leaves, EOS is all that may stand.  A beam of 1 ends with
+ * its first EOS: greedy search.
+ *
+ * Early stop.  log P only falls, and no penalty is larger than that of the limit, so nothing that
+ * descends from a hypothesis can score above its log P / penalty(limit).  One that cannot pass the
+ * n-th best finished is dropped.  That changes no result: whatever its descendants could displace
+ * has a lower log P still, and what comes in their place has as well. */
+#include "decode/search_state.h"
+
+#include <math.h>
+
+/* What a float calls a probability of 0. */
+#define IMPOSSIBLE ((heed_real)-104)
+
+heed_status heed__force(heed__search *s, heed__sentence *one, const heed_scores *scores)
+{
+    const heed__request *r = &one->request;
+    bool last = one->length == r->prefix.count;
+    int32_t token = last ? HEED_EOS : r->prefix.id[one->length];
+    heed__outlook v = heed__outlook_of(scores, one->first);
+    int64_t column = heed__column_of(&v, token);
+    heed_real x = -(heed_real)INFINITY;
+    if (column >= 0 && !heed__log_p_at(&v, column, &x))
+        return heed__not_log_p(&v, column, one->length, s->err);
+    if (isinf(x) && !r->whole)
+        x = IMPOSSIBLE; /* so that what follows can still be compared */
+    heed__candidate c = {s->row[one->first].log_p + (double)x, (int32_t)one->first, token, x, -1};
+    s->chosen.count = !last;
+    s->chosen.item[0] = c;
+    if (last)
+        heed__finish(s, one, &c, true);
+    return HEED_OK;
+}
+
+/* Fills s->chosen with the best continuations of a sentence, and s->end with its rows' EOS; both
+ * sorted. */
+static heed_status look(heed__search *s, const heed__sentence *one, const heed_scores *scores,
+                        int64_t *ends)
+{
+    s->chosen.count = 0;
+    s->chosen.room = s->width;
+    *ends = 0;
+    for (int64_t r = one->first; r < one->first + one->rows; r++) {
+        heed__outlook v = heed__outlook_of(scores, r);
+        int64_t bad, column = heed__column_of(&v, HEED_EOS);
+        heed_real x = -(heed_real)INFINITY;
+        heed__set_filter(s, one, r);
+        if (!heed__top_scan(&s->chosen, &v, &s->filter, s->row[r].log_p, (int32_t)r, &bad) ||
+            (column >= 0 && !heed__log_p_at(&v, bad = column, &x)))
+            return heed__not_log_p(&v, bad, one->length, s->err);
+        if (isinf(x) || (one->length < one->least && !heed__is_last(one)))
+            continue;
+        heed__candidate c = {s->row[r].log_p + (double)x, (int32_t)r, HEED_EOS, x, -1};
+        int64_t place = (*ends)++;
+        for (; place > 0 && heed__candidate_before(&c, &s->end[place - 1]); place--)
+            s->end[place] = s->end[place - 1];
+        s->end[place] = c;
+    }
+    heed__top_sort(&s->chosen);
+    return HEED_OK;
+}
+
+/* Keeps those of the EOS that are among the best `beam` of all continuations; in the end, all. */
+static void keep_ends(heed__search *s, heed__sentence *one, int64_t ends)
+{
+    int64_t better = 0;
+    for (int64_t i = 0; i < ends; i++) {
+        while (better < s->chosen.count &&
+               heed__candidate_before(&s->chosen.item[better], &s->end[i]))
+            better++;
+        if (better + i >= s->o->beam && !heed__is_last(one))
+            break;
+        heed__finish(s, one, &s->end[i], true);
+    }
+}
+
+/* How many of s->chosen go on. */
+static int64_t survivors(heed__search *s, heed__sentence *one)
+{
+    const heed__candidate *c = s->chosen.item;
+    int64_t n = s->chosen.count;
+    if (s->o->beam == 1 && one->ended)
+        return 0;
+    if (heed__is_last(one)) {
+        for (int64_t i = 0; i < n; i++) /* for a model that gives EOS no chance at all */
+            heed__finish(s, one, &c[i], false);
+        return 0;
+    }
+    if (one->ended == s->o->n_best) {
+        double worst = one->best[one->ended - 1].score;
+        while (n > 0 && c[n - 1].log_p / one->limit_penalty <= worst)
+            n--;
+    }
+    return n;
+}
+
+heed_status heed__expand(heed__search *s, heed__sentence *one, const heed_scores *scores)
+{
+    int64_t ends;
+    heed_status status = look(s, one, scores, &ends);
+    if (status)
+        return status;
+    keep_ends(s, one, ends);
+    s->chosen.count = survivors(s, one);
+    return HEED_OK;
+}

@@ -1,0 +1,110 @@
+/* panels.c: weights into the layouts of panels.h.  Compiled once: it copies, and what it copies is
+ * used a thousand times. */
+#include "kernel/panels.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t heed__panel_reals(int64_t k, int64_t n)
+{
+    return heed__panels(n) * k * HEED_PANEL;
+}
+
+int64_t heed__panel_bytes(int64_t k, int64_t n)
+{
+    return heed__panels(n) * heed__panel_groups(k) * 4 * HEED_PANEL;
+}
+
+void heed__panel_pack(heed_real *panels, const heed_real *w, int64_t row, int64_t col, int64_t k,
+                      int64_t n)
+{
+    for (int64_t left = 0; left < n; left += HEED_PANEL) {
+        const int64_t width = n - left < HEED_PANEL ? n - left : HEED_PANEL;
+        for (int64_t i = 0; i < k; i++, panels += HEED_PANEL) {
+            const heed_real *from = w + i * row + left * col;
+            for (int64_t j = 0; j < width; j++)
+                panels[j] = from[j * col];
+            for (int64_t j = width; j < HEED_PANEL; j++)
+                panels[j] = 0;
+        }
+    }
+}
+
+/* The largest |x| of up to HEED_PANEL columns; what is not a number does not count. */
+static void column_sizes(double *size, const heed_real *w, int64_t row, int64_t col, int64_t k,
+                         int64_t width)
+{
+    for (int64_t j = 0; j < HEED_PANEL; j++)
+        size[j] = 0;
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j < width; j++) {
+            double x = fabs((double)w[i * row + j * col]);
+            size[j] = x > size[j] ? x : size[j];
+        }
+}
+
+/* To the nearest whole number of [-limit, limit]; written so that NaN stays inside too. */
+static int8_t rounded(double x, double limit)
+{
+    x = x < limit ? x : limit;
+    return (int8_t)lrint(x > -limit ? x : -limit);
+}
+
+void heed__panel_pack_bytes(int8_t *panels, float *scale, int32_t *sum, const heed_real *w,
+                            int64_t row, int64_t col, int64_t k, int64_t n, int bits)
+{
+    const double limit = bits == 7 ? 63 : 127;
+    const int64_t size = heed__panel_groups(k) * 4 * HEED_PANEL;
+    for (int64_t left = 0; left < n; left += HEED_PANEL, panels += size) {
+        const int64_t width = n - left < HEED_PANEL ? n - left : HEED_PANEL;
+        const heed_real *from = w + left * col;
+        double most[HEED_PANEL];
+        column_sizes(most, from, row, col, k, width);
+        memset(panels, 0, (size_t)size);
+        for (int64_t j = 0; j < HEED_PANEL; j++) {
+            scale[left + j] = (float)(most[j] / limit);
+            sum[left + j] = 0;
+            most[j] = most[j] > 0 ? limit / most[j] : 0;
+        }
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t j = 0; j < width; j++) {
+                int8_t byte = rounded((double)from[i * row + j * col] * most[j], limit);
+                panels[(i / 4 * HEED_PANEL + j) * 4 + i % 4] = byte;
+                sum[left + j] += byte;
+            }
+    }
+}
+
+/* Lane j of each of `steps` steps of a panel, from column to column. */
+#define SELECT(type, to, from, steps)                                                              \
+    for (int64_t j = 0; j < columns; j++) {                                                        \
+        type *into = (type *)(to) + j / HEED_PANEL * (steps)*HEED_PANEL + j % HEED_PANEL;          \
+        const int64_t c = j < count ? column[j] : 0;                                               \
+        const type *out_of =                                                                       \
+            (const type *)(from) + c / HEED_PANEL * (steps)*HEED_PANEL + c % HEED_PANEL;           \
+        for (int64_t s = 0; s < (steps)*HEED_PANEL; s += HEED_PANEL)                               \
+            into[s] = j < count ? out_of[s] : 0;                                                   \
+    }
+
+void heed__panel_select(heed__panel_weights *selected, void *memory, const heed__panel_weights *w,
+                        const int32_t *column, int64_t count)
+{
+    const int64_t columns = heed__panels(count) * HEED_PANEL;
+    *selected = (heed__panel_weights){.k = w->k, .n = count, .bits = w->bits};
+    if (!w->bits) {
+        SELECT(heed_real, memory, w->real, w->k)
+        selected->real = memory;
+        return;
+    }
+    /* Four rows of a column are one lane of 32 bits. */
+    SELECT(int32_t, memory, w->bytes, heed__panel_groups(w->k))
+    float *scale = (float *)((char *)memory + heed__panel_bytes(w->k, count));
+    int32_t *sum = (int32_t *)(scale + columns);
+    for (int64_t j = 0; j < columns; j++) {
+        scale[j] = j < count ? w->scale[column[j]] : 0;
+        sum[j] = j < count ? w->sum[column[j]] : 0;
+    }
+    selected->bytes = memory;
+    selected->scale = scale;
+    selected->sum = sum;
+}

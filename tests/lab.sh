@@ -1,0 +1,103 @@
+#!/bin/sh
+# lab.sh: `heed lab`: the list, help, mistakes, and each lab's --quick from the first update to its
+# figures.  Takes the program as its argument (build/heed otherwise); closes with `N passed, N
+# failed`.
+set -u
+. "$(dirname "$0")/case.inc"
+
+# figure NAME: the value of a figure of the last run.
+figure() { sed -n "s/^$1  *\\([0-9.e-]*\\).*/\\1/p" out; }
+# holds WHAT: a condition of awk on the value of a figure: holds 'n = 5, ...' '>= 95'
+holds() {
+    value=$(figure "$1")
+    [ -n "$value" ] && awk "BEGIN { exit !($value $2) }" </dev/null
+    verdict $? "'$1' is '${value:-missing}', expected $2"
+}
+
+# Catches a lab that is not listed, or listed without what it is.
+run lab
+exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'; quiet_err
+
+# Catches help that is missing or too wide.
+for name in ntm pointer; do
+    run lab $name --help
+    exits 0; says "^usage: heed lab $name \[options\]"; says '^  --quick '; quiet_err
+    [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
+done
+run lab --help
+exits 0; says '^usage: heed lab \[options\] \[NAME \[options\]\]'; quiet_err
+
+# Catches mistakes that pass, or that cost a training before they are told.
+run lab ntn
+exits 2; complains "heed: unknown lab 'ntn'; did you mean 'ntm'?"; quiet_out
+run lab ntm
+exits 2; complains "heed: missing option '--model': the directory to make"; quiet_out
+complains "try 'heed lab ntm --help'"
+run lab ntm --model m --task sorting
+exits 2; mentions "option '--task' is 'sorting'"; quiet_out
+run lab pointer --model m --least 9 --most 5
+exits 2; complains "heed: option '--least' is 9, more than '--most', 5"; quiet_out
+mkdir there
+run lab ntm --model there
+exits 1; complains "heed: cannot make the directory 'there': File exists"; quiet_out
+run lab ntm --quick --model none --weights missing.safetensors
+exits 1; mentions "missing.safetensors"; quiet_out
+[ ! -e m ] && [ ! -e none ]; verdict $? 'a mistake left a directory behind'
+
+# Catches a machine that does not learn to copy in seconds, a head that does not walk, and a lab
+# that does not leave what it says.
+run lab ntm --quick --model ntm --threads 1
+exits 0
+holds 'length 6, wrong bits, %' '<= 1'
+holds 'length 12, steps on which a write head moves by one, %' '>= 95'
+holds 'length 12, steps on which a read head moves by one, %' '>= 95'
+for file in config.json model.safetensors results.json curves.svg memory.svg; do
+    [ -s ntm/$file ]; verdict $? "ntm/$file is missing"
+done
+cp out trained
+
+# Catches weights that are not those that were measured, and a config that does not bring back what
+# was in force.
+run lab ntm --config ntm/config.json --model again --weights ntm/model.safetensors --updates 0 \
+    --threads 1
+exits 0
+grep -v '^validation\|^trained' trained >first; grep -v '^validation\|^trained' out >second
+same first second
+
+# Catches a pointer network that does not learn to sort in seconds.
+run lab pointer --quick --model numbers --threads 1 --json
+exits 0; says '"lab": "pointer"'; says '"finished": true'; same out numbers/results.json
+[ -s numbers/points-5.svg ]; verdict $? 'there is no picture'
+value=$(tr -d '\n' <out | sed -n 's/.*"n = 5, elements in place, %", *"value": \([0-9.]*\).*/\1/p')
+awk "BEGIN { exit !(${value:-0} >= 95) }"; verdict $? "elements in place: ${value:-none} %"
+
+# Catches labs that leave the LSTM's, the other tasks' or the other shift's ways untried.
+small='--updates 3 --test-sequences 2 --threads 1'
+for task in repeat-copy recall ngrams sort; do
+    run lab ntm --model $task --task $task --units 8 --locations 20 --width 4 $small
+    exits 0; [ -s $task/memory.svg ]; verdict $? "$task: there is no picture"
+done
+run lab ntm --model lstm --arch lstm --layers 2 --units 8 $small
+exits 0; says '^length 80, wrong bits, % .*at least 25: met'
+run lab ntm --model ff --arch ntm-ff --units 8 --shift number --reach 2 --read-first --read-heads 2 \
+    --seeds 2 $small
+exits 0; says '^seed 2, length 120, wrong bits'; [ -s ff/curves-2.svg ]; verdict $? 'no curves'
+for task in hull delaunay tsp; do
+    run lab pointer --model $task --task $task --units 8 --updates 3 --test-examples 2 --beam 2 \
+        --threads 1
+    exits 0; [ -s $task/points-10.svg ]; verdict $? "$task: there is no picture"
+done
+
+# Catches an interrupt that is not told from an end, or that loses the weights.
+what='heed lab ntm, interrupted'
+rm err
+"$heed" lab ntm --model cut --threads 1 >out 2>err &
+process=$!
+while ! grep -q 'update' err 2>/dev/null; do sleep 0.1; done
+kill -INT $process
+wait $process
+rc=$?
+exits 130; mentions "stopped; the weights so far are in 'cut'"; quiet_out
+[ -s cut/model.safetensors ]; verdict $? 'there are no weights'
+
+finish

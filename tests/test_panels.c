@@ -1,0 +1,211 @@
+/* test_panels.c: weights into panels and back, rows to bytes. */
+#include "kernel/kernels.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "panel_numbers.h"
+
+/* ---- packing ---- */
+
+/* Catches a wrong address, a stride that is mixed up, padding that is not zero. */
+static void packs_numbers(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{1, 1}, {3, 16}, {5, 17}, {9, 33}, {8, 15}};
+    for (int s = 0; s < 5; s++)
+        for (int turned = 0; turned < 2; turned++) {
+            const int64_t k = shapes[s][0], n = shapes[s][1];
+            const int64_t row = turned ? 1 : n + 2, col = turned ? k + 1 : 1;
+            heed_real *w = numbers((k + 2) * (n + 2), 5);
+            int64_t count = heed__panel_reals(k, n);
+            assert_int_equal(count, heed__panels(n) * 16 * k);
+            heed_real *panels = numbers(count + 1, 6);
+            panels[count] = GUARD;
+            heed__panel_pack(panels, w, row, col, k, n);
+            for (int64_t i = 0; i < k; i++)
+                for (int64_t j = 0; j < heed__panels(n) * 16; j++)
+                    assert_true(panels[(j / 16 * k + i) * 16 + j % 16] ==
+                                (j < n ? w[i * row + j * col] : 0));
+            assert_true(panels[count] == GUARD);
+            free(panels);
+            free(w);
+        }
+}
+
+/* Catches a scale that is not the column's, bytes out of range or not the nearest, a sum that does
+ * not belong to its column, and a step into undefined conversions. */
+static void packs_bytes(void **state)
+{
+    (void)state;
+    enum { K = 13, N = 35, ROUND = 48, G = 4 };
+    heed_real *w = numbers(K * N, 7);
+    for (int64_t i = 0; i < K; i++) {
+        w[i * N + 2] = 0;
+        w[i * N + 3] *= (heed_real)1e-3;
+    }
+    for (int bits = 7; bits <= 8; bits++) {
+        const int limit = bits == 7 ? 63 : 127;
+        int8_t panels[ROUND * 4 * G + 1];
+        float scale[ROUND + 1];
+        int32_t sum[ROUND + 1];
+        memset(panels, 99, sizeof panels);
+        scale[ROUND] = 99;
+        sum[ROUND] = 99;
+        assert_int_equal(heed__panel_groups(K), G);
+        assert_int_equal(heed__panel_bytes(K, N), ROUND * 4 * G);
+        heed__panel_pack_bytes(panels, scale, sum, w, N, 1, K, N, bits);
+        for (int64_t j = 0; j < ROUND; j++) {
+            double most = 0;
+            int total = 0;
+            for (int64_t i = 0; i < K && j < N; i++)
+                most = fmax(most, fabs((double)w[i * N + j]));
+            assert_true(fabs((double)scale[j] - most / limit) <= 1e-7 * most);
+            for (int64_t i = 0; i < 4 * G; i++) {
+                int byte = panels[((j / 16 * G + i / 4) * 16 + j % 16) * 4 + i % 4];
+                double x = i < K && j < N ? (double)w[i * N + j] : 0;
+                total += byte;
+                assert_true(byte >= -limit && byte <= limit);
+                assert_true(fabs((double)scale[j] * byte - x) <= 0.5001 * (double)scale[j]);
+            }
+            assert_int_equal(sum[j], total);
+        }
+        assert_true(panels[ROUND * 4 * G] == 99 && scale[ROUND] == 99 && sum[ROUND] == 99);
+        /* The other stride gives the same; what is not a number goes somewhere inside. */
+        int8_t again[ROUND * 4 * G];
+        heed_real turned[N * K];
+        for (int64_t i = 0; i < K * N; i++)
+            turned[i % N * K + i / N] = w[i];
+        heed__panel_pack_bytes(again, scale, sum, turned, 1, K, K, N, bits);
+        assert_memory_equal(again, panels, sizeof again);
+        turned[5] = (heed_real)NAN;
+        turned[K + 1] = (heed_real)INFINITY;
+        heed__panel_pack_bytes(again, scale, sum, turned, 1, K, K, N, bits);
+        for (size_t i = 0; i < sizeof again; i++)
+            assert_true(again[i] >= -limit && again[i] <= limit);
+    }
+    free(w);
+}
+
+/* ---- rows to bytes, columns to numbers ---- */
+
+/* Catches a byte that is not the nearest, bounds that miss a tail or take in what lies behind it, a
+ * step of zero that divides, a row that changes another. */
+static void rows_become_bytes(void **state)
+{
+    (void)state;
+    enum { M = 5, MOST = 150, LD = MOST + 3 };
+    const heed_kernels *ks;
+    heed_real *a = numbers(M * LD, 1);
+    uint8_t bytes[M * (MOST + 8) + 1], alone[MOST + 8];
+    float step[M], low[M], one_step, one_low;
+    const heed__panel_rows rows = {bytes, step, low}, single = {alone, &one_step, &one_low};
+    for (int64_t i = 0; i < LD; i++) {
+        a[LD + i] = 3;                          /* a constant row */
+        a[2 * LD + i] = (heed_real)(5 + i % 2); /* 0 is far outside */
+    }
+    for (int set = 0; (ks = heed__kernels_at(set)); set++)
+        for (int64_t k = 1; k <= MOST; k++) {
+            const int64_t size = 4 * heed__panel_groups(k);
+            a[3 * LD + k] = 1000; /* behind the end */
+            memset(bytes, 99, sizeof bytes);
+            ks->panel_quantise(&rows, a, LD, M, k);
+            for (int64_t i = 0; i < M; i++) {
+                const heed_real *x = a + i * LD;
+                double least = INFINITY, most = -INFINITY;
+                for (int64_t j = 0; j < k; j++) {
+                    least = fmin(least, (double)x[j]);
+                    most = fmax(most, (double)x[j]);
+                }
+                assert_true((double)low[i] == (double)(float)least);
+                assert_true(fabs((double)step[i] - (most - least) / 127) <= 1e-6 * (most - least));
+                for (int64_t j = 0; j < size; j++) {
+                    int byte = bytes[i * size + j];
+                    double back = (double)low[i] + (double)step[i] * byte;
+                    assert_true(j < k ? byte <= 127 : byte == 0);
+                    if (j < k && !(fabs(back - (double)x[j]) <= 0.5001 * (double)step[i] + 1e-6))
+                        fail_msg("%s: %d of row %d of %d is %g, came back as %g", ks->isa, (int)j,
+                                 (int)i, (int)k, (double)x[j], back);
+                }
+                ks->panel_quantise(&single, x, LD, 1, k);
+                assert_memory_equal(alone, bytes + i * size, (size_t)size);
+                assert_true(one_step == step[i] && one_low == low[i]);
+            }
+            assert_int_equal(bytes[M * size], 99);
+            a[3 * LD + k] = 0;
+        }
+    free(a);
+}
+
+/* Catches bytes out of range, which would saturate, and undefined conversions, when a row holds
+ * what is not a number; and a good row beside it that is changed. */
+static void rows_of_no_numbers(void **state)
+{
+    (void)state;
+    enum { K = 45, SIZE = 48 };
+    static const double odd[] = {NAN, INFINITY, -INFINITY, 1e-40, 3e38};
+    const heed_kernels *ks;
+    for (int set = 0; (ks = heed__kernels_at(set)); set++)
+        for (int kind = 0; kind < 5; kind++)
+            for (int64_t where = 0; where < K; where += 11) {
+                heed_real *a = numbers(2 * K, 1);
+                uint8_t bytes[2 * SIZE], good[SIZE];
+                float step[2], low[2];
+                ks->panel_quantise(&(heed__panel_rows){good, step, low}, a + K, K, 1, K);
+                a[where] = (heed_real)odd[kind];
+                for (int64_t i = 0; kind == 3 && i < K; i++)
+                    a[i] = i == where ? (heed_real)odd[kind] : 0;
+                ks->panel_quantise(&(heed__panel_rows){bytes, step, low}, a, K, 2, K);
+                for (int64_t i = 0; i < K; i++)
+                    assert_true(bytes[i] <= 127);
+                assert_memory_equal(bytes + SIZE, good, SIZE);
+                free(a);
+            }
+}
+
+/* Catches a column that is read from the wrong panel or group, and a factor that is left out. */
+static void columns_come_back(void **state)
+{
+    (void)state;
+    enum { K = 29, N = 37 };
+    const heed_kernels *ks;
+    heed_real *w = numbers(K * N, 1), *panels = numbers(heed__panel_reals(K, N), 2), out[K + 1];
+    int8_t *bytes = room(heed__panel_bytes(K, N));
+    float scale[48];
+    int32_t sum[48];
+    for (int bits = 0; bits <= 8; bits = bits ? bits + 1 : 7) {
+        heed__panel_weights x = {
+            .k = K, .n = N, .bits = bits, .real = panels, .bytes = bytes, .scale = scale};
+        if (bits)
+            heed__panel_pack_bytes(bytes, scale, sum, w, N, 1, K, N, bits);
+        else
+            heed__panel_pack(panels, w, N, 1, K, N);
+        for (int set = 0; (ks = heed__kernels_at(set)); set++)
+            for (int64_t j = 0; j < N; j++) {
+                double error = bits ? 0.501 * (double)scale[j] : 0;
+                out[K] = GUARD;
+                ks->panel_column(out, &x, j, (heed_real)4);
+                for (int64_t i = 0; i < K; i++)
+                    assert_true(fabs((double)out[i] / 4 - (double)w[i * N + j]) <= error);
+                assert_true(out[K] == GUARD);
+            }
+    }
+    free(bytes);
+    free(panels);
+    free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(packs_numbers),     cmocka_unit_test(packs_bytes),
+        cmocka_unit_test(rows_become_bytes), cmocka_unit_test(rows_of_no_numbers),
+        cmocka_unit_test(columns_come_back),
+    };
+    return cmocka_run_group_tests_name("panels", tests, NULL, NULL);
+}

@@ -1,0 +1,454 @@
+/* Engines and sessions: packed weights against the training's forward pass; rows that come, go and
+ * change places against rows alone, bit by bit. */
+#include "hypotheses.h"
+
+#include "decode/engine.h"
+#include "failing_allocator.h"
+#include "folder.h"
+#include <heed/decode.h>
+#include <heed/io.h>
+
+static heed_engine *new_engine(const heed_model *m)
+{
+    heed_error err = {0};
+    heed_engine *e = heed_engine_new(m, NULL, &err);
+    if (!e)
+        fail_msg("%s", err.text);
+    return e;
+}
+
+static heed_session *new_session(const heed_engine *e, int threads)
+{
+    heed_error err = {0};
+    heed_session *s = heed_session_new(e, &(heed_session_options){.threads = threads}, NULL, &err);
+    if (!s)
+        fail_msg("%s", err.text);
+    return s;
+}
+
+static void add(heed_session *s, const struct pairs *p, int first, int count, struct rows *rows)
+{
+    heed_error err = {0};
+    if (heed_session_add(s, p->source + first, count, &err))
+        fail_msg("%s", err.text);
+    for (int r = 0; r < count; r++)
+        rows->at[rows->count++] = (struct history){.sentence = first + r};
+}
+
+static heed_scores step(heed_session *s, struct rows *rows, const heed_rng *rng)
+{
+    int32_t token[MOST_ROWS];
+    heed_error err = {0};
+    heed_scores out;
+    next_tokens(rows, rng, token);
+    if (heed_session_step(s, token, &out, &err))
+        fail_msg("%s", err.text);
+    return out;
+}
+
+static void reorder(heed_session *s, struct rows *rows, const int32_t *parent, int count)
+{
+    heed_error err = {0};
+    if (heed_session_reorder(s, parent, count, &err))
+        fail_msg("%s", err.text);
+    take_parents(rows, parent, count);
+}
+
+/* Sentences join while others are under way; some rows are dropped, some doubled. */
+static void check_model(const heed_model_config *config)
+{
+    enum { STEPS = 12 };
+    heed_model *m = new_model(config);
+    heed_engine *e = new_engine(m);
+    heed_session *s = new_session(e, 2);
+    heed_tape *t = new_tape(1);
+    struct pairs *p = draw_pairs(30, 11);
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 12});
+    for (int round = 0; round < 2; round++) {
+        struct rows rows = {0};
+        int next = 0;
+        for (int i = 0; i < STEPS; i++) {
+            if (rows.count < 12 && next < 27) {
+                add(s, p, next, 1 + i % 3, &rows);
+                next += 1 + i % 3;
+            }
+            heed_scores out = step(s, &rows, &rng);
+            assert_int_equal(out.columns, VOCABULARY);
+            assert_null(out.choice);
+            check_rows(m, t, p, &rows, out.logit, out.log_z);
+            int32_t parent[MOST_ROWS];
+            for (int times = i % 3; times > 0; times--) { /* none, one, two at once */
+                int n = draw_parents(&rows, &rng, (uint64_t)(10000 * (i + 1) + times), parent);
+                reorder(s, &rows, parent, n);
+            }
+        }
+        heed_session_clear(s); /* a session is used again */
+    }
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_session_free(s);
+    heed_engine_free(e);
+    heed_model_free(m);
+}
+
+/* Catches: a packed layer that is not the trained one: wrong columns, norms, positions, keys of
+ * another row, layer or source; a cell that is given away while somebody looks at it. */
+static void rows_are_the_forward_pass(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    heed_transformer_config *c = &config.transformer;
+    config.dropout = config.attention.dropout = c->ff_dropout = 0.3; /* must not act */
+    check_model(&config);
+    c->pre_norm = true;
+    c->norm = HEED_NORM_RMS;
+    c->positions = HEED_POSITIONS_LEARNED;
+    c->attention_bias = true;
+    c->activation = HEED_GELU;
+    config.tying = HEED_TIE_NONE;
+    config.source_vocabulary = VOCABULARY + 2;
+    check_model(&config);
+    c->norm = HEED_NORM_BATCH;
+    c->pre_norm = false;
+    c->d_k = 3;
+    c->d_v = 5;
+    c->positions = HEED_POSITIONS_NONE;
+    config.tying = HEED_TIE_TARGET;
+    c->scale_scores = false;
+    check_model(&config);
+    c->residual = false;
+    c->positions = HEED_POSITIONS_SINUSOID_HALVES;
+    check_model(&config);
+    c->pre_norm = true;
+    check_model(&config);
+}
+
+/* ---- the same bits ---- */
+
+/* Every logit and normaliser of sentence i, decoded alone for some steps. */
+static void decode_alone(const heed_engine *e, const struct pairs *p, int i, heed_real *out)
+{
+    heed_session *s = new_session(e, 1);
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 5});
+    struct rows rows = {0};
+    add(s, p, i, 1, &rows);
+    for (int k = 0; k < 6; k++) {
+        heed_scores found = step(s, &rows, &rng);
+        memcpy(out + k * (VOCABULARY + 1), found.logit, VOCABULARY * sizeof *out);
+        out[k * (VOCABULARY + 1) + VOCABULARY] = found.log_z[0];
+    }
+    heed_session_free(s);
+}
+
+static void check_bits(const heed_engine *e, int threads)
+{
+    enum { SENTENCES = 20, STEPS = 6 };
+    struct pairs *p = draw_pairs(SENTENCES, 21);
+    heed_real *alone = malloc(sizeof *alone * SENTENCES * STEPS * (VOCABULARY + 1));
+    for (int i = 0; i < SENTENCES; i++)
+        decode_alone(e, p, i, alone + i * STEPS * (VOCABULARY + 1));
+    heed_session *s = new_session(e, threads);
+    struct rows rows = {0};
+    int next = 0;
+    /* Token choices depend on the row's number in next_tokens: all rows draw as row 0 does. */
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 5});
+    while (next < SENTENCES || rows.count) {
+        for (int k = 0; k < 3 && next < SENTENCES; k++, next++)
+            add(s, p, next, 1, &rows);
+        int32_t token[MOST_ROWS], parent[MOST_ROWS];
+        for (int r = 0; r < rows.count; r++) {
+            struct rows one = {.count = 1, .at = {rows.at[r]}};
+            next_tokens(&one, &rng, &token[r]);
+            rows.at[r] = one.at[0];
+        }
+        heed_scores found;
+        assert_int_equal(heed_session_step(s, token, &found, NULL), HEED_OK);
+        int n = 0;
+        for (int r = 0; r < rows.count; r++) {
+            const struct history *h = &rows.at[r];
+            const heed_real *wanted =
+                alone + (h->sentence * STEPS + h->length - 1) * (VOCABULARY + 1);
+            assert_memory_equal(found.logit + r * VOCABULARY, wanted, VOCABULARY * sizeof *wanted);
+            assert_memory_equal(&found.log_z[r], &wanted[VOCABULARY], sizeof *wanted);
+            if (h->length < STEPS)
+                parent[n++] = r;
+        }
+        reorder(s, &rows, parent, n);
+    }
+    heed_session_free(s);
+    free(alone);
+    pairs_free(p);
+}
+
+/* An engine as bytes, of a model in memory. */
+static heed_engine *new_byte_engine(const heed_model *m, int bits)
+{
+    heed_engine *e = new_engine(m);
+    heed__weights_free(e->weights);
+    e->weights = heed__weights_of(m, bits, NULL, NULL);
+    assert_non_null(e->weights);
+    return e;
+}
+
+/* Catches: a row that depends on what else is in the batch, on when it came, or on the threads. */
+static void a_row_does_not_depend_on_others(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.d = 64;
+    config.transformer.ff = 264;
+    heed_model *m = new_model(&config);
+    for (int bits = 6; bits <= 8; bits++) {
+        heed_engine *e = bits == 6 ? new_engine(m) : new_byte_engine(m, bits);
+        check_bits(e, 1);
+        check_bits(e, 2);
+        check_bits(e, 4);
+        heed_engine_free(e);
+    }
+    heed_model_free(m);
+}
+
+/* ---- bytes and files ---- */
+
+/* The mean |difference| of log-probabilities between two engines, over some steps. */
+static double difference(const heed_engine *a, const heed_engine *b, const struct pairs *p)
+{
+    const heed_engine *engine[2] = {a, b};
+    heed_real *log_p[2];
+    int64_t count = 0;
+    for (int k = 0; k < 2; k++) {
+        heed_session *s = new_session(engine[k], 1);
+        heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 9});
+        struct rows rows = {0};
+        log_p[k] = malloc(sizeof *log_p[k] * 8 * 5 * VOCABULARY);
+        count = 0;
+        add(s, p, 0, 8, &rows);
+        for (int i = 0; i < 5; i++) {
+            heed_scores out = step(s, &rows, &rng);
+            for (int r = 0; r < rows.count; r++)
+                for (int v = 0; v < VOCABULARY; v++)
+                    log_p[k][count++] = out.logit[r * VOCABULARY + v] - out.log_z[r];
+        }
+        heed_session_free(s);
+    }
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += fabs((double)log_p[0][i] - (double)log_p[1][i]);
+    free(log_p[0]);
+    free(log_p[1]);
+    return sum / (double)count;
+}
+
+/* Catches: bytes that are not near the numbers they stand for, and 7 bits that are 8. */
+static void bytes_are_near_the_numbers(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.d = 64;
+    config.transformer.ff = 128;
+    heed_model *m = new_model(&config);
+    struct pairs *p = draw_pairs(8, 31);
+    heed_engine *plain = new_engine(m);
+    double off[2];
+    for (int k = 0; k < 2; k++) {
+        heed_engine *e = new_byte_engine(m, 7 + k);
+        off[k] = difference(plain, e, p);
+        heed_engine_free(e);
+    }
+    print_message("7 bits: %.4f, 8 bits: %.4f\n", off[0], off[1]);
+    assert_true(off[1] > 0 && off[1] < off[0] && off[0] < 0.05);
+    heed_engine_free(plain);
+    pairs_free(p);
+    heed_model_free(m);
+}
+
+/* A model directory without a vocabulary: an engine does not ask for one. */
+static void save(const heed_model *m)
+{
+    heed_error err = {0};
+    if (heed_model_describe(folder, heed_model_configuration(m), &(heed_text_config){0}, &err) ||
+        heed_params_save(heed_model_params(m), in_folder("model.safetensors"), &err))
+        fail_msg("%s", err.text);
+}
+
+static void remove_model(const char *path)
+{
+    char file[256];
+    snprintf(file, sizeof file, "%s/config.json", path);
+    unlink(file);
+    snprintf(file, sizeof file, "%s/model.safetensors", path);
+    unlink(file);
+    assert_int_equal(rmdir(path), 0);
+}
+
+static heed_engine *expected_engine(const heed_model *m, heed_number_kind kind)
+{
+    if (kind == HEED_NUMBERS_INT7 || kind == HEED_NUMBERS_INT8)
+        return new_byte_engine(m, kind == HEED_NUMBERS_INT7 ? 7 : 8);
+    return new_engine(m);
+}
+
+/* Catches: a file that is not the model that was converted, for every kind of numbers. */
+static void a_converted_model_is_the_model(void **state)
+{
+    (void)state;
+#ifdef HEED_DOUBLE
+    static const double allowed[] = {1e-6, 0.002, 1e-6, 1e-6}; /* what is stored is float */
+#else
+    static const double allowed[] = {0, 0.002, 0, 0};
+#endif
+    heed_model_config config = small_config();
+    config.tying = HEED_TIE_NONE;
+    config.transformer.positions = HEED_POSITIONS_LEARNED;
+    config.source_vocabulary = VOCABULARY + 30;
+    heed_model *m = new_model(&config);
+    struct pairs *p = draw_pairs(8, 41);
+    save(m);
+    for (int kind = HEED_NUMBERS_FP32; kind <= HEED_NUMBERS_INT8; kind++) {
+        const char *to = in_folder("converted");
+        heed_error err = {0};
+        if (heed_convert(folder, to, (heed_number_kind)kind, &err))
+            fail_msg("%s", err.text);
+        heed_engine *found = heed_engine_open(to, NULL, &err);
+        if (!found)
+            fail_msg("%s", err.text);
+        heed_engine *wanted = expected_engine(m, (heed_number_kind)kind);
+        double off = difference(wanted, found, p);
+        if (!(off <= allowed[kind]))
+            fail_msg("kind %d is off by %g", kind, off);
+        assert_int_equal(heed_convert(folder, to, (heed_number_kind)kind, &err), HEED_ARGUMENT);
+        assert_non_null(strstr(err.text, "holds a model already"));
+        heed_engine_free(wanted);
+        heed_engine_free(found);
+        remove_model(to);
+    }
+    pairs_free(p);
+    heed_model_free(m);
+}
+
+/* ---- refusals and memory ---- */
+
+/* Catches: ids that are not the vocabulary's being looked up, and rows that do not exist. */
+static void wrong_calls_are_refused(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.longest = 5;
+    heed_model *m = new_model(&config);
+    heed_engine *e = new_engine(m);
+    heed_session *s = new_session(e, 1);
+    static const int32_t ids[] = {3, 4, 5, 6, 7}, bad[] = {3, VOCABULARY}, bos[] = {HEED_BOS, 1};
+    heed_scores out;
+    heed_error err = {0};
+    assert_int_equal(heed_session_step(s, bos, &out, &err), HEED_STATE);
+    err = (heed_error){0};
+    assert_int_equal(heed_session_add(s, &(heed_tokens){ids, 5}, 1, &err), HEED_ARGUMENT);
+    assert_string_equal(err.text,
+                        "a source sentence has 6 tokens, expected at most 5, as '--longest' says");
+    err = (heed_error){0};
+    assert_int_equal(heed_session_add(s, &(heed_tokens){bad, 2}, 1, &err), HEED_ARGUMENT);
+    assert_string_equal(err.text, "source token 1 is 17, expected 0 to 16");
+    assert_int_equal(heed_session_add(s, &(heed_tokens){ids, 2}, 1, NULL), HEED_OK);
+    err = (heed_error){0};
+    assert_int_equal(heed_session_step(s, bad + 1, &out, &err), HEED_ARGUMENT);
+    assert_string_equal(err.text, "row 0 takes token 17, expected 0 to 16");
+    err = (heed_error){0};
+    assert_int_equal(heed_session_reorder(s, (const int32_t[]){1}, 1, &err), HEED_ARGUMENT);
+    assert_string_equal(err.text, "row 0 goes on from row 1, expected 0 to 0");
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(heed_session_step(s, bos, &out, NULL), HEED_OK);
+    err = (heed_error){0};
+    assert_int_equal(heed_session_step(s, bos, &out, &err), HEED_ARGUMENT);
+    assert_string_equal(err.text, "cannot decode token 6: expected at most 5, as '--longest' says");
+    heed_session_free(s);
+    heed_engine_free(e);
+    heed_model_free(m);
+}
+
+/* One translation, with a beam that widens and narrows and a sentence that joins. */
+static heed_status translate(heed_session *s, const struct pairs *p, heed_error *err)
+{
+    static const int32_t wide[] = {0, 0, 1, 1, 2, 2, 3, 3}, narrow[] = {1, 2, 5, 7};
+    const int32_t token[9] = {1, 3, 4, 5, 6, 7, 8, 9, 10};
+    heed_scores out;
+    heed_session_clear(s);
+    heed_status status = heed_session_add(s, p->source, 4, err);
+    for (int i = 0; i < 10 && !status; i++) {
+        status = heed_session_step(s, token, &out, err);
+        if (!status)
+            status = heed_session_reorder(s, i % 2 ? narrow : wide, i % 2 ? 4 : 8, err);
+        if (!status && i == 4)
+            status = heed_session_add(s, p->source + 4, 1, err);
+    }
+    return status;
+}
+
+/* Catches: an unchecked allocation, a leak, a session that a failure leaves unusable. */
+static void memory_fails_at_every_allocation(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    heed_model *m = new_model(&config);
+    struct pairs *p = draw_pairs(5, 17);
+    struct failing f = {0};
+    heed_allocator a = failing_allocator(&f);
+    bool done = false;
+    for (int at = 1; !done; at++) {
+        heed_error err = {0};
+        f.calls = 0;
+        f.fail_at = at;
+        heed_engine *e = heed_engine_new(m, &a, &err);
+        heed_session *s =
+            e ? heed_session_new(e, &(heed_session_options){.threads = 1}, &a, &err) : NULL;
+        done = s && translate(s, p, &err) == HEED_OK;
+        if (!done) {
+            assert_int_equal(err.status, HEED_MEMORY);
+            assert_true(err.text[0]);
+        }
+        f.fail_at = 0;
+        if (s)
+            assert_int_equal(translate(s, p, NULL), HEED_OK);
+        heed_session_free(s);
+        heed_engine_free(e);
+        assert_int_equal(f.held, 0);
+    }
+    pairs_free(p);
+    heed_model_free(m);
+}
+
+/* Catches: memory asked for in every step or for every sentence. */
+static void a_warm_session_asks_for_no_memory(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    heed_model *m = new_model(&config);
+    struct pairs *p = draw_pairs(5, 18);
+    struct failing f = {0};
+    heed_allocator a = failing_allocator(&f);
+    heed_engine *e = heed_engine_new(m, &a, NULL);
+    heed_session *s = heed_session_new(e, &(heed_session_options){.threads = 2}, &a, NULL);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(translate(s, p, NULL), HEED_OK);
+    int warm = f.calls;
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(translate(s, p, NULL), HEED_OK);
+    assert_int_equal(f.calls, warm);
+    pairs_free(p);
+    heed_session_free(s);
+    heed_engine_free(e);
+    heed_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_the_forward_pass),
+        cmocka_unit_test(a_row_does_not_depend_on_others),
+        cmocka_unit_test(bytes_are_near_the_numbers),
+        cmocka_unit_test_setup_teardown(a_converted_model_is_the_model, make_folder, remove_folder),
+        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(memory_fails_at_every_allocation),
+        cmocka_unit_test(a_warm_session_asks_for_no_memory),
+    };
+    return cmocka_run_group_tests_name("session", tests, NULL, NULL);
+}

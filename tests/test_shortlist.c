@@ -1,0 +1,176 @@
+/* Shortlists: learned from pairs of sentences, chosen for each, and what decoding makes of them. */
+#include "small_transformer.h"
+
+#include "decode/engine.h"
+#include "decode/folder.h"
+#include "folder.h"
+#include <heed/train.h>
+
+enum { WORDS = 30 };
+
+static heed_model_config config;
+static heed_model *model;
+
+/* A vocabulary of words s0, s1, ... and t0, t1, ... */
+static void write_vocabulary(const char *path)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("<unk>\n<s>\n</s>\n", f);
+    for (int i = 0; i < HEED_PLACEHOLDERS; i++)
+        fprintf(f, "<ph%d>\n", i);
+    for (int i = 0; i < WORDS; i++)
+        fprintf(f, "s%d\nt%d\n", i, i);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int32_t word(int i, bool target)
+{
+    return HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 2 * i + target;
+}
+
+/* Each word has one translation, in any order; t0 stands in every sentence. */
+static void write_pairs(const char *path)
+{
+    const heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 4});
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (uint64_t i = 0; i < 600; i++) {
+        int w[3];
+        for (uint64_t k = 0; k < 3; k++)
+            w[k] = 1 + (int)heed_rng_below(&rng, 3 * i + k, WORDS - 1);
+        fprintf(f, "s%d s%d s%d\tt%d t0 t%d t%d\n", w[0], w[1], w[2], w[2], w[0], w[1]);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static int set_up(void **state)
+{
+    heed_error err = {0};
+    if (make_folder(state))
+        return -1;
+    config = small_config();
+    config.source_vocabulary = config.target_vocabulary = word(WORDS, false);
+    model = new_model(&config);
+    write_vocabulary(in_folder("shared.vocab"));
+    write_pairs(in_folder("pairs.tsv"));
+    heed_model_describe(folder, &config, &(heed_text_config){.tokens = HEED_WHITESPACE}, &err);
+    const char *tsv = in_folder("pairs.tsv");
+    heed_corpus *c =
+        heed_corpus_open(&(heed_corpus_files){.tsv = &tsv, .tsvs = 1}, NULL, NULL, &err);
+    if (c)
+        heed_shortlist_train(folder, c, &(heed_shortlist_options){2, 1}, NULL, &err);
+    heed_corpus_free(c);
+    if (err.status)
+        print_error("%s\n", err.text);
+    return err.status;
+}
+
+static int tear_down(void **state)
+{
+    heed_model_free(model);
+    return remove_folder(state);
+}
+
+static heed_engine *open_engine(void)
+{
+    heed_error err = {0};
+    heed_engine *e = heed_engine_new(model, NULL, &err);
+    if (!e || heed_engine_open_shortlist(e, folder, &err))
+        fail_msg("%s", err.text);
+    return e;
+}
+
+static bool holds(const heed_tokens *list, int32_t id)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        if (list->id[i] == id)
+            return true;
+    return false;
+}
+
+/* Catches: an expectation that learns nothing, a list that lacks EOS or what is frequent. */
+static void translations_are_found(void **state)
+{
+    (void)state;
+    heed_engine *e = open_engine();
+    const heed__shortlist *s = &e->shortlist;
+    for (int i = 1; i < WORDS; i++) {
+        const int32_t begin = s->offset[word(i, false)], end = s->offset[word(i, false) + 1];
+        const heed_tokens list = {s->token + begin, end - begin};
+        assert_true(holds(&list, word(i, true)));
+        assert_true(list.count <= 3); /* two, and the word itself */
+    }
+    const heed_tokens always = {s->always, s->always_count};
+    assert_true(holds(&always, HEED_EOS) && holds(&always, word(0, true)));
+    heed_engine_free(e);
+}
+
+/* Catches: columns of another piece, a normaliser over what is not on the list, lists of a
+ * neighbour. */
+static void logits_are_those_of_the_list(void **state)
+{
+    (void)state;
+    heed_engine *e = open_engine();
+    const int32_t a[] = {word(3, false), word(7, false)}, b[] = {word(9, false)};
+    const heed_tokens source[] = {{a, 2}, {b, 1}};
+    const int32_t tokens[2] = {HEED_BOS, HEED_BOS};
+    for (int bits = 6; bits <= 8; bits++) {
+        heed_session *s[2];
+        heed_scores all, some;
+        if (bits > 6) {
+            heed__weights_free(e->weights);
+            e->weights = heed__weights_of(model, bits, NULL, NULL);
+        }
+        for (int k = 0; k < 2; k++) {
+            s[k] = heed_session_new(e, &(heed_session_options){1, k}, NULL, NULL);
+            assert_int_equal(heed_session_add(s[k], source, 2, NULL), HEED_OK);
+            assert_int_equal(heed_session_step(s[k], tokens, k ? &some : &all, NULL), HEED_OK);
+        }
+        assert_null(all.choice);
+        assert_non_null(some.choice);
+        for (int r = 0; r < 2; r++) {
+            const heed_tokens *list = &some.choice[r];
+            double sum = 0;
+            assert_true(list->count < 12 && list->count <= some.columns);
+            assert_true(holds(list, word(r ? 9 : 3, true)) && !holds(list, word(r ? 3 : 9, true)));
+            for (int64_t j = 0; j < list->count; j++) {
+                heed_real x = some.logit[r * some.columns + j];
+                assert_memory_equal(&x, &all.logit[r * all.columns + list->id[j]], sizeof x);
+                assert_true(j == 0 || list->id[j] > list->id[j - 1]);
+                sum += exp((double)x - (double)some.log_z[r]);
+            }
+            assert_near(sum, 1, 1e-5);
+        }
+        heed_session_free(s[0]);
+        heed_session_free(s[1]);
+    }
+    heed_engine_free(e);
+}
+
+/* Catches: lists of another model that are believed. */
+static void foreign_lists_are_refused(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    heed_model_config other = config;
+    other.source_vocabulary = other.target_vocabulary = config.source_vocabulary - 1;
+    heed_model *m = new_model(&other);
+    heed_engine *e = heed_engine_new(m, NULL, &err);
+    assert_int_equal(heed_engine_open_shortlist(e, folder, &err), HEED_FORMAT);
+    assert_non_null(strstr(err.text, "belongs to another model"));
+    err = (heed_error){0};
+    assert_int_equal(heed_engine_open_shortlist(e, "/nowhere", &err), HEED_IO);
+    heed_engine_free(e);
+    heed_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(translations_are_found),
+        cmocka_unit_test(logits_are_those_of_the_list),
+        cmocka_unit_test(foreign_lists_are_refused),
+    };
+    return cmocka_run_group_tests_name("shortlist", tests, set_up, tear_down);
+}
