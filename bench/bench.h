@@ -31,7 +31,8 @@ typedef struct bench_decode_settings {
     int numbers;         /* heed_number_kind */
     int64_t beam, batch; /* 0: the usual ones, one after the other */
     int64_t workers;
-    double seconds; /* for each cell, three turns at least */
+    int64_t shortlist; /* pieces that a sentence may use; 0: all */
+    double seconds;    /* for each cell, three turns at least */
 } bench_decode_settings;
 
 bool bench_decode(const bench_decode_settings *settings);

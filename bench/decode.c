@@ -70,6 +70,8 @@ static double target(const struct cell *c)
     const bool base = c->s->preset && strcmp(c->s->preset, "base") == 0;
     if (c->workers != 1)
         return NAN;
+    if (c->s->shortlist)
+        return base && is_bytes(c->s) && c->batch > 1 ? 2 : NAN;
     if (c->batch == 1) /* base in numbers, greedy, is bound by memory */
         return base && c->beam == 1 && !is_bytes(c->s) ? NAN : 2;
     if (!is_bytes(c->s))
@@ -85,6 +87,47 @@ static bool complain(const char *what, const heed_error *err)
     return false;
 }
 
+static void add_list(heed_safetensors_writer *w, const char *name, const int32_t *ids,
+                     int64_t count, heed_error *err)
+{
+    const heed_stored s = {.name = name,
+                           .dtype = HEED_I32,
+                           .rank = 1,
+                           .dim = {count},
+                           .data = ids,
+                           .bytes = (size_t)count * sizeof *ids};
+    heed_safetensors_writer_add(w, &s, err);
+}
+
+/* As many random translations of each piece as make about s->shortlist for a line. */
+static bool write_shortlist(const struct cell *c, heed_error *err)
+{
+    const int64_t words = c->s->model.source_vocabulary;
+    const int64_t each = (c->s->shortlist + TOKENS_IN - 1) / TOKENS_IN;
+    const int32_t always[] = {HEED_EOS};
+    const heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 2});
+    char path[128];
+    int32_t *offset = malloc((size_t)(words + 1) * sizeof *offset);
+    int32_t *token = malloc((size_t)(words * each) * sizeof *token);
+    heed_safetensors_writer *w = heed_safetensors_writer_new(NULL, err);
+    bool good = offset && token && w;
+    for (int64_t i = 0; good && i <= words; i++)
+        offset[i] = (int32_t)(i * each);
+    for (int64_t i = 0; good && i < words * each; i++)
+        token[i] = (int32_t)heed_rng_below(&rng, (uint64_t)i, words);
+    if (good) {
+        add_list(w, "offset", offset, words + 1, err);
+        add_list(w, "token", token, words * each, err);
+        add_list(w, "always", always, 1, err);
+        snprintf(path, sizeof path, "%s/shortlist.safetensors", c->folder);
+        good = !heed_safetensors_writer_write(w, path, err);
+    }
+    heed_safetensors_writer_free(w);
+    free(offset);
+    free(token);
+    return good;
+}
+
 /* Writes the model with random weights, converted, to c->folder. */
 static bool write_model(const struct cell *c)
 {
@@ -98,6 +141,8 @@ static bool write_model(const struct cell *c)
                 !heed_params_save(heed_model_params(m), path, &err);
     heed_model_free(m);
     good = good && !heed_convert(plain, c->folder, (heed_number_kind)c->s->numbers, &err);
+    if (good && c->s->shortlist)
+        good = write_shortlist(c, &err);
     unlink(path);
     snprintf(path, sizeof path, "%s/config.json", plain);
     unlink(path);
@@ -111,6 +156,8 @@ static void remove_model(const struct cell *c)
     snprintf(path, sizeof path, "%s/model.safetensors", c->folder);
     unlink(path);
     snprintf(path, sizeof path, "%s/config.json", c->folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/shortlist.safetensors", c->folder);
     unlink(path);
     rmdir(c->folder);
 }
@@ -193,9 +240,9 @@ static void report(const struct cell *c, double opened, double seconds, double b
                        .ratio = rate / (theirs * best_peak / peer_peak),
                        .target = target(c),
                        .note = note};
-    snprintf(line.shape, sizeof line.shape, "%s %s beam %lld batch %lld",
+    snprintf(line.shape, sizeof line.shape, "%s %s beam %lld batch %lld%s",
              c->s->preset ? c->s->preset : "model", numbers[c->s->numbers], (long long)c->beam,
-             (long long)c->batch);
+             (long long)c->batch, c->s->shortlist ? " short" : "");
     bench_report(&r, &line);
     const double mb = (double)usage.ru_maxrss / 1024;
     const double their_mb = !p                ? NAN
@@ -215,6 +262,7 @@ static void report(const struct cell *c, double opened, double seconds, double b
 static bool measure(const struct cell *c)
 {
     struct worker w[MOST_WORKERS] = {{0}};
+    const heed_session_options how = {.threads = 1, .shortlist = c->s->shortlist > 0};
     static int32_t ids[LINES][TOKENS_IN];
     heed_tokens source[LINES];
     heed_error err = {0};
@@ -229,15 +277,14 @@ static bool measure(const struct cell *c)
     double opened = bench_seconds(), best = INFINITY, best_peak = 0;
     heed_engine *e = heed_engine_open(c->folder, NULL, &err);
     opened = bench_seconds() - opened;
-    bool good = e;
+    bool good = e && (!c->s->shortlist || !heed_engine_open_shortlist(e, c->folder, &err));
     for (int i = 0; good && i < c->workers; i++) {
         int64_t begin = LINES * i / c->workers, end = LINES * (i + 1) / c->workers;
-        w[i] = (struct worker){
-            .c = c,
-            .session = heed_session_new(e, &(heed_session_options){.threads = 1}, NULL, &err),
-            .arena = heed_arena_new(NULL, &err),
-            .source = source + begin,
-            .lines = end - begin};
+        w[i] = (struct worker){.c = c,
+                               .session = heed_session_new(e, &how, NULL, &err),
+                               .arena = heed_arena_new(NULL, &err),
+                               .source = source + begin,
+                               .lines = end - begin};
         good = w[i].session && w[i].arena;
     }
     const double start = bench_seconds();

@@ -136,7 +136,7 @@ static int run_train(int argc, const char *const *argv)
 struct decode_settings {
     bool json;
     numbers_settings numbers;
-    int64_t beam, batch, workers, vocabulary;
+    int64_t beam, batch, workers, vocabulary, shortlist;
     double seconds;
     heed_model_config model;
 };
@@ -149,6 +149,8 @@ static const heed_option decode_fields[] = {
                     "lines decoded together; 0 for 32 and then 1"),
     HEED_OPTION_INT(struct decode_settings, workers, "workers", "1", 1, 64, "N",
                     "threads that share the lines"),
+    HEED_OPTION_INT(struct decode_settings, shortlist, "shortlist", "0", 0, 1000000, "N",
+                    "let each line use about N pieces only, drawn at random; 0: all"),
     HEED_OPTION_INT(struct decode_settings, vocabulary, "vocabulary", "0", 0, 10000000, "N",
                     "words; 0 for 8000 where d is below 512 and 32000 otherwise"),
     HEED_OPTION_REAL(struct decode_settings, seconds, "seconds", "5", 0, 1e6, "S",
@@ -184,6 +186,7 @@ static int run_decode(int argc, const char *const *argv)
                                    .beam = s.beam,
                                    .batch = s.batch,
                                    .workers = s.workers,
+                                   .shortlist = s.shortlist,
                                    .seconds = s.seconds};
         if (!bench_decode(&b))
             code = EXIT_FAILED;
