@@ -32,7 +32,7 @@ static const char *const quick[] = {"task",  "sort",  "least",    "3",      "mos
                                     "units", "64",    "batch",    "64",     "updates", "4000",
                                     "rate",  "0.003", "rate-end", "0.0001", NULL};
 static const char *const sort[] = {"task", "sort", "rate-end", "0.00001", NULL};
-static const char *const hull[] = {"task", "hull", "rate-end", "0.00001", NULL};
+static const char *const hull[] = {"task", "hull", "updates", "16000", "rate-end", "0.00001", NULL};
 static const char *const delaunay[] = {"task",     "delaunay", "most", "5",
                                        "rate-end", "0.00001",  NULL};
 static const char *const tsp[] = {"task", "tsp", "beam", "8", "rate-end", "0.00001", NULL};
