@@ -221,12 +221,68 @@ static double peak(const struct cell *c)
     return is_bytes(c->s) ? bench_int8_peak(c->workers) : bench_peak(c->workers);
 }
 
+static void name_cell(const struct cell *c, bench_line *line)
+{
+    static const char *const numbers[] = {"fp32", "fp16", "int8/7", "int8/8"};
+    snprintf(line->shape, sizeof line->shape, "%s %s beam %lld batch %lld%s",
+             c->s->preset ? c->s->preset : "model", numbers[c->s->numbers], (long long)c->beam,
+             (long long)c->batch, c->s->shortlist ? " short" : "");
+}
+
+/* Bytes of weights that a line needs when it is alone: the encoder's and those of the keys and
+ * values of its words once, the others for every token. */
+static double bytes_of_line(const struct cell *c)
+{
+    char path[128];
+    heed_error err = {0};
+    snprintf(path, sizeof path, "%s/model.safetensors", c->folder);
+    heed_safetensors *f = heed_safetensors_open(path, NULL, &err);
+    double bytes = 0;
+    for (int i = 0; f && i < heed_safetensors_count(f); i++) {
+        const heed_stored *x = heed_safetensors_at(f, i);
+        bool once = strncmp(x->name, "encoder.", 8) == 0 || strstr(x->name, ".cross.kv.");
+        bytes += (double)x->bytes * (once ? 1 : TOKENS_OUT);
+    }
+    heed_safetensors_close(f);
+    return f ? bytes : NAN;
+}
+
+/* One line at a time reads the weights again and again: how fast, against reading alone, in turns.
+ * What is read alone would add to the memory: report that first. */
+static void report_reading(const struct cell *c, struct worker *w)
+{
+    bench_run r = {.settings = &c->s->common, .threads = 1};
+    const bool base = c->s->preset && strcmp(c->s->preset, "base") == 0;
+    const int64_t n = BENCH_TRIAD_ELEMENTS;
+    heed_error err = {0};
+    heed_arena *arena = heed_arena_new(NULL, &err); /* of large pages, as the weights are */
+    heed_real *x = arena ? heed_arena_allocate(arena, (size_t)n * sizeof *x) : NULL;
+    double best = INFINITY, alone = INFINITY;
+    for (int64_t i = 0; x && i < n; i++)
+        x[i] = 1;
+    for (int i = 0; x && i < 3; i++) {
+        for (int k = 0; k < 8; k++)
+            alone = fmin(alone, bench_read(x, n));
+        best = fmin(best, fabs(turn(w, 1)));
+    }
+    heed_arena_free(arena);
+    const double rate = LINES * bytes_of_line(c) / best;
+    const double reading = (double)n * (double)sizeof *x / alone;
+    bench_line line = {.bench = "reading weights",
+                       .value = 1e-9 * rate,
+                       .unit = "GB/s",
+                       .reference = 1e-9 * reading,
+                       .ratio = rate / reading,
+                       .target = base && c->beam == 1 && !is_bytes(c->s) ? 0.85 : NAN};
+    name_cell(c, &line);
+    bench_report(&r, &line);
+}
+
 static void report(const struct cell *c, double opened, double seconds, double best_peak)
 {
     bench_run r = {.settings = &c->s->common, .threads = c->workers};
     const struct peer *p = peer_of(c);
     const double peer_peak = c->workers * (is_bytes(c->s) ? PEER_BYTES : PEER_FMA);
-    static const char *const numbers[] = {"fp32", "fp16", "int8/7", "int8/8"};
     const double theirs = !p ? NAN : c->workers == 1 ? p->one : c->workers == 2 ? p->two : NAN;
     const double rate = LINES * TOKENS_OUT / seconds;
     struct rusage usage;
@@ -240,9 +296,7 @@ static void report(const struct cell *c, double opened, double seconds, double b
                        .ratio = rate / (theirs * best_peak / peer_peak),
                        .target = target(c),
                        .note = note};
-    snprintf(line.shape, sizeof line.shape, "%s %s beam %lld batch %lld%s",
-             c->s->preset ? c->s->preset : "model", numbers[c->s->numbers], (long long)c->beam,
-             (long long)c->batch, c->s->shortlist ? " short" : "");
+    name_cell(c, &line);
     bench_report(&r, &line);
     const double mb = (double)usage.ru_maxrss / 1024;
     const double their_mb = !p                ? NAN
@@ -255,7 +309,7 @@ static void report(const struct cell *c, double opened, double seconds, double b
                          .reference = their_mb,
                          .ratio = their_mb / mb,
                          .target = isnan(their_mb) ? NAN : 1};
-    snprintf(memory.shape, sizeof memory.shape, "%s", line.shape);
+    name_cell(c, &memory);
     bench_report(&r, &memory);
 }
 
@@ -296,7 +350,9 @@ static bool measure(const struct cell *c)
     }
     if (good)
         report(c, opened, best, best_peak);
-    else
+    if (good && c->batch == 1 && c->workers == 1 && !c->s->shortlist)
+        report_reading(c, w);
+    if (!good)
         complain("cannot measure decoding", w[0].err.status ? &w[0].err : &err);
     for (int i = 0; i < c->workers; i++) {
         heed_session_free(w[i].session);

@@ -104,6 +104,15 @@ static double read_all(void *context)
     return bench_seconds() - start;
 }
 
+double bench_read(const heed_real *x, int64_t n)
+{
+    volatile heed_real sum; /* keeps the work from being dropped */
+    double start = bench_seconds();
+    sum = heed__kernels()->probe_read(x, n);
+    (void)sum;
+    return bench_seconds() - start;
+}
+
 static double product_by(const bench_run *r, void (*call)(const heed__product *, int))
 {
     heed__product p = {.c = r->product[0],

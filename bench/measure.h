@@ -68,6 +68,8 @@ double bench_backward(bench_run *r, heed_tensor *y);
 /* Multiply-adds in registers, of numbers or of bytes: operations a second, one turn. */
 double bench_peak(int threads);
 double bench_int8_peak(int threads);
+/* Seconds of one thread that reads n numbers. */
+double bench_read(const heed_real *x, int64_t n);
 double bench_triad(void *run);
 double bench_product(void *run);
 

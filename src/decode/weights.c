@@ -17,11 +17,14 @@
 
 /* Numbers of a table that are converted at a time. */
 #define PORTION ((int64_t)1 << 20)
+/* What a core can hope for of the last cache, in bytes.  Virtual machines do not know theirs. */
+#define LAST_CACHE ((int64_t)32 << 20)
 
 struct supply {
     heed__weights *w;
     const char *path; /* of the file; NULL: the tensors have their numbers */
     heed_error *err;
+    bool from_memory;    /* more numbers than the last cache holds */
     heed_real *portion;  /* (PORTION), made when it is needed */
     heed_arena *passing; /* what is not kept */
 };
@@ -192,6 +195,7 @@ static heed__panel_weights matrix(struct supply *s, const heed_tensor *x, bool t
     p.activation = activation;
     if (p.bits)
         return p;
+    p.from_memory = s->from_memory;
     heed_real *panels = take(s, heed__panel_reals(p.k, p.n), sizeof *panels);
     p.real = panels;
     if (panels && s->path)
@@ -344,12 +348,18 @@ static heed__weights *begin(const heed_allocator *allocator, heed_error *err)
     return w;
 }
 
+/* Whether the numbers, gone through for every token, have left the last cache by then. */
+static bool exceed_cache(const heed_model *m)
+{
+    return heed_params_trainable(heed_model_params(m)) > LAST_CACHE / (int64_t)sizeof(heed_real);
+}
+
 /* Fills w, or frees it. */
 static heed__weights *complete(heed__weights *w, const heed_model *m, const char *path,
                                const heed_allocator *allocator, heed_error *err)
 {
     heed_error own = {0}; /* the status must be known even when the caller wants no text */
-    struct supply s = {.w = w, .path = path, .err = &own};
+    struct supply s = {.w = w, .path = path, .err = &own, .from_memory = exceed_cache(m)};
     s.passing = heed_arena_new(allocator, &own);
     if (s.passing)
         fill(&s, m);

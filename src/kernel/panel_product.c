@@ -21,8 +21,8 @@ VINLINE vreal activated(vreal x, int activation)
 }
 
 /* How far ahead a single tile asks, in bytes.  One row goes by so fast that the processor's own
- * fetching leaves little to do; measured on weights that come from memory. */
-#define NEAR(rows) ((rows) == 1 ? 512 : 4096)
+ * fetching leaves little to do; measured on weights from memory and from the last cache. */
+#define NEAR(rows) ((rows) == 1 ? 256 : 4096)
 
 /* Lines of C that a tile will write. */
 VINLINE void ask_for(const real *c, int64_t ldc, int64_t rows)
@@ -103,19 +103,28 @@ static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows,
 /* ---- numbers ---- */
 
 /* A tile reads STRIP columns of a panel, of several panels side by side where it has few rows: at
- * least eight sums are always under way, each a chain that waits for itself. */
+ * least eight sums are always under way, each a chain that waits for itself.  One row of weights
+ * that come from memory waits for those instead, and they come fastest in one stream. */
 #define STRIP_REGISTERS (HEED_PANEL / VW < 2 ? 1 : 2)
 #define STRIP (STRIP_REGISTERS * VW)
 #define MOST_REGISTERS 8
 #define PANELS_OF(rows) (((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2) / (int)STRIP_REGISTERS)
 
+/* What a tile asks for while it computes: at step k, from + k * stride in each of its panels; from
+ * step `turn` on it is `skip` further. */
+typedef struct fetching {
+    const char *from;
+    int64_t stride, turn, skip;
+} fetching;
+
 /* rows and panels are constants where it is inlined.  b and c are at the strip's first column,
  * number `left` of N. */
 VINLINE void real_body(int rows, int panels, real *c, int64_t ldc, const real *a, int64_t lda,
-                       const real *b, const char *ahead, int64_t stride,
-                       const heed__panel_weights *w, int64_t left)
+                       const real *b, const fetching *ahead, const heed__panel_weights *w,
+                       int64_t left)
 {
     const int64_t size = w->k * HEED_PANEL;
+    const char *next = ahead->from;
     vreal sum[MICRO_ROWS][MOST_REGISTERS];
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
@@ -124,9 +133,11 @@ VINLINE void real_body(int rows, int panels, real *c, int64_t ldc, const real *a
             sum[i][r] = (vreal){0};
     for (int64_t k = 0; k < w->k; k++) {
         vreal row[MOST_REGISTERS];
+        if (k == ahead->turn)
+            next += ahead->skip;
 #pragma GCC unroll 8
         for (int p = 0; p < panels; p++)
-            __builtin_prefetch(ahead + p * size * (int64_t)sizeof(real) + k * stride);
+            __builtin_prefetch(next + p * size * (int64_t)sizeof(real) + k * ahead->stride);
 #pragma GCC unroll 8
         for (int r = 0; r < panels * STRIP_REGISTERS; r++)
             row[r] =
@@ -154,16 +165,15 @@ VINLINE void real_body(int rows, int panels, real *c, int64_t ldc, const real *a
 #define REAL_CASE(rows)                                                                            \
     case rows:                                                                                     \
         if (panels == PANELS_OF(rows))                                                             \
-            real_body(rows, PANELS_OF(rows), c, ldc, a, lda, b, ahead, stride, w, left);           \
+            real_body(rows, PANELS_OF(rows), c, ldc, a, lda, b, ahead, w, left);                   \
         else                                                                                       \
             for (int64_t p = 0; p < panels; p++)                                                   \
-                real_body(rows, 1, c, ldc, a, lda, b + p * size, ahead, stride, w,                 \
-                          left + p * HEED_PANEL);                                                  \
+                real_body(rows, 1, c, ldc, a, lda, b + p * size, ahead, w, left + p * HEED_PANEL); \
         break;
 
 /* 1 <= rows <= MICRO_ROWS */
 static __attribute__((noinline)) void real_tile(real *c, int64_t ldc, const real *a, int64_t lda,
-                                                const real *b, const char *ahead, int64_t stride,
+                                                const real *b, const fetching *ahead,
                                                 const heed__panel_weights *w, int64_t left,
                                                 int64_t rows, int64_t panels)
 {
@@ -182,18 +192,21 @@ static void product_of_numbers(real *c, int64_t ldc, const real *a, int64_t lda,
                                const heed__panel_weights *w, int64_t begin, int64_t end)
 {
     const int64_t tiles = (m + MICRO_ROWS - 1) / MICRO_ROWS, size = w->k * HEED_PANEL;
-    const int64_t together = PANELS_OF((m + tiles - 1) / tiles);
+    const int64_t together = m == 1 && w->from_memory ? 1 : PANELS_OF((m + tiles - 1) / tiles);
     const int64_t row = HEED_PANEL * (int64_t)sizeof(real), stride = (row + tiles - 1) / tiles;
     for (int64_t p = begin, panels; p < end; p += panels) {
         panels = end - p < together ? end - p : together;
         const real *b = w->real + p * size;
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
-            const char *ahead = (const char *)b;
+            fetching next = {(const char *)b + w->k * row * panels + w->k * row * i / tiles, stride,
+                             w->k, 0};
+            if (tiles == 1) /* each panel's own rows, at its end those of the next ones */
+                next = (fetching){(const char *)b + NEAR(m), row, w->k - NEAR(m) / row,
+                                  (panels - 1) * w->k * row};
             ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
-            ahead += tiles == 1 ? NEAR(m) : w->k * row * panels + w->k * row * i / tiles;
             for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
-                real_tile(c + top * ldc, ldc, a + top * lda, lda, b + s, ahead, stride, w,
+                real_tile(c + top * ldc, ldc, a + top * lda, lda, b + s, &next, w,
                           p * HEED_PANEL + s, height, panels);
         }
     }
