@@ -36,6 +36,9 @@ static const heed_option fields[] = {
     HEED_OPTION_BOOL(struct translate_settings, shortlist, "shortlist", NULL,
                      "look only at pieces that 'heed shortlist' found likely for each line: faster "
                      "where the vocabulary is large"),
+    HEED_OPTION_BOOL(struct translate_settings, protect, "protect", "true",
+                     "addresses, %s, {name}, <b>, emoji, 3.5 km come out as they are, with models "
+                     "that were trained with --protect"),
     HEED_OPTION_INT(struct translate_settings, threads, "threads", NULL, 1, 64, "N",
                     "threads to use; all processors if not given"),
     HEED_OPTION_INT(struct translate_settings, workers, "workers", "0", 0, 64, "N",
@@ -149,6 +152,8 @@ static bool run_all(struct run *r)
     if (!readable(r->in.files))
         return false;
     r->tr = heed_translator_open(r->s->model, (int)r->s->threads, NULL, &err);
+    if (r->tr)
+        heed_translator_protect(r->tr, r->s->protect);
     if (r->tr && r->s->shortlist)
         heed_translator_use_shortlist(r->tr, r->s->model, &err);
     if (r->tr && r->s->alignments)

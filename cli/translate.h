@@ -11,7 +11,7 @@ struct translate_settings {
     const char *model, *prefix;
     heed_search_options search;
     bool scores, json;
-    bool alignments, shortlist;
+    bool alignments, shortlist, protect;
     const char *alignment_head;
     int64_t threads, workers, batch;
 };

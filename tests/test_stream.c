@@ -77,6 +77,7 @@ static void time_changes_nothing(void **state)
         o.epochs = 4;
         o.window = 100;
         o.source_sampling = o.target_sampling = sampled ? 0.2 : 0;
+        o.augment = (heed_augment_options){sampled * 0.3, sampled * 0.3, sampled * 0.3, 0.1};
         struct trace one = read_all(&o, subwords, 1, 0), slow = read_all(&o, subwords, 7, 3000),
                      many = read_all(&o, subwords, 64, 0);
         assert_same(&one, &slow);

@@ -342,7 +342,7 @@ static void test_cuts_at_sentence_ends(void **state)
     bool repaired;
     heed_error err = {0};
     assert_int_equal(heed__encode_line(vocab, text, arena, &whole, &repaired, &err), HEED_OK);
-    heed__limits limits = {15, 15};
+    heed__limits limits = {15, 15, false};
     assert_int_equal(heed__cut_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
     assert_true(line.parts > whole.count / 15 && line.parts < 40);
     int64_t at = 0;
@@ -366,11 +366,11 @@ static void test_cuts_only_what_is_too_long(void **state)
         heed__limits limits;
         int64_t parts, count[7];
     } cases[] = {
-        {{30, 30}, 1, {30}},
-        {{29, 40}, 2, {28, 2}},
-        {{14, 14}, 3, {2, 14, 14}},
-        {{6, 14}, 5, {2, 14, 6, 6, 2}},
-        {{1, 14}, 7, {2, 14, 6, 2, 2, 2, 2}},
+        {{30, 30, false}, 1, {30}},
+        {{29, 40, false}, 2, {28, 2}},
+        {{14, 14, false}, 3, {2, 14, 14}},
+        {{6, 14, false}, 5, {2, 14, 6, 6, 2}},
+        {{1, 14, false}, 7, {2, 14, 6, 2, 2, 2, 2}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         heed__line line;
@@ -384,7 +384,7 @@ static void test_cuts_only_what_is_too_long(void **state)
     /* Only the long sentence is cut in itself. */
     heed__line line;
     heed_error err = {0};
-    heed__limits limits = {6, 8};
+    heed__limits limits = {6, 8, false};
     assert_int_equal(heed__cut_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
     assert_int_equal(line.part[0].tokens.count, 2);
     assert_int_equal(line.part[line.parts - 1].tokens.count, 2);
@@ -535,7 +535,8 @@ static void test_config_round_trip(void **state)
     heed_text_config text = {.tokens = HEED_BPE,
                              .bpe_joiner = "@@ \"\\",
                              .trained_length = 40,
-                             .trained_longest = 97},
+                             .trained_longest = 97,
+                             .protects = true},
                      text_back;
     heed_error err = {0};
     assert_int_equal(heed_model_describe(folder, &config, &text, &err), HEED_OK);
@@ -543,6 +544,7 @@ static void test_config_round_trip(void **state)
     assert_int_equal(back.source_vocabulary, 123);
     assert_int_equal(text_back.trained_length, 40);
     assert_int_equal(text_back.trained_longest, 97);
+    assert_true(text_back.protects);
     assert_int_equal(back.target_vocabulary, toy_config.target_vocabulary);
     assert_int_equal(back.longest, TOY_LONGEST);
     assert_true(back.label_smoothing == 0.2);
@@ -695,9 +697,85 @@ static void test_out_of_memory(void **state)
     assert_true(failures > 20);
 }
 
+/* Spans of every kind between words, more of them than there are placeholders; what the words
+ * between them are is drawn. */
+static const char *const kinds[] = {
+    "http://x.org/a,b", "jane@x.org", "%s", "{name}", "<b>", "&amp;", "\xF0\x9F\x98\x80", "3.5 km"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static const char *draw_with_spans(uint64_t seed, int *each)
+{
+    static char text[64][4096];
+    static int next;
+    char *line = text[next++ % 64];
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = seed});
+    size_t n = 0;
+    memset(each, 0, KINDS * sizeof *each);
+    for (uint64_t i = 0; i < 3 + seed % 40; i++) {
+        int64_t word = heed_rng_below(&rng, 2 * i, 2 * TOY_WORDS);
+        if (word < TOY_WORDS) {
+            n += (size_t)snprintf(line + n, 4096 - n, "%s%c", n ? " " : "", (char)('a' + word));
+            continue;
+        }
+        int kind = (int)heed_rng_below(&rng, 2 * i + 1, KINDS);
+        each[kind]++;
+        n += (size_t)snprintf(line + n, 4096 - n, "%s%s", n ? " " : "", kinds[kind]);
+    }
+    return line;
+}
+
+static int times(const char *text, const char *what)
+{
+    int n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+/* Catches a span that is changed, lost or said twice by a model that has never seen a placeholder,
+ * whatever the search: the best and the others, greedy, drawn, with room for it or hardly any. */
+static void test_spans_survive(void **state)
+{
+    (void)state;
+    enum { N = 60, BEST = 3 };
+    static const heed_search_options how[] = {
+        {.beam = 1, .n_best = 1, .extra_length = 50},
+        {.beam = 4, .n_best = BEST, .length_penalty = 0.6, .extra_length = 5},
+        {.beam = 4, .n_best = 1, .extra_length = 1, .max_length = 3},
+        {.beam = 1, .n_best = BEST, .sample = true, .temperature = 1, .extra_length = 50},
+    };
+    const heed_text_config knows = {.protects = true}, plain = {0};
+    const char *lines[N];
+    int each[N][KINDS];
+    heed_translation out[N * BEST];
+    for (int i = 0; i < N; i++)
+        lines[i] = draw_with_spans((uint64_t)i, each[i]);
+    heed__translator_trained(translator, &knows);
+    for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
+        translate(&how[h], lines, N, out);
+        for (int i = 0; i < N * (int)how[h].n_best; i++)
+            for (int k = 0; out[i].text && k < KINDS; k++)
+                if (times(out[i].text, kinds[k]) != each[i / how[h].n_best][k])
+                    fail_msg("'%s' of '%s' is in '%s' %d times", kinds[k], lines[i / how[h].n_best],
+                             out[i].text, times(out[i].text, kinds[k]));
+        heed_arena_reset(arena);
+    }
+    heed_translator_protect(translator, false);
+    translate(&how[0], lines, N, out);
+    int kept = 0;
+    for (int i = 0; i < N; i++)
+        kept += times(out[i].text, kinds[0]);
+    assert_int_equal(kept, 0);
+    heed__translator_trained(translator, &plain);
+    heed_translator_protect(translator, true); /* it does not know them */
+    translate(&how[0], lines, 1, out);
+    assert_int_equal(times(out[0].text, kinds[0]), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_spans_survive, reset),
         cmocka_unit_test_setup(test_translates_in_order, reset),
         cmocka_unit_test_setup(test_alone_as_in_a_batch, reset),
         cmocka_unit_test_setup(test_beam_against_greedy, reset),

@@ -200,6 +200,9 @@ heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed
 /* From now on with the shortlist that lies in the directory: faster where the vocabulary is large.
  * */
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err);
+/* Whether addresses, %s, {name}, <b>, emoji, 3.5 km and the like come out as they went in, each
+ * once; they do with every model that was trained for it, unless this says no. */
+void heed_translator_protect(heed_translator *tr, bool on);
 const heed_vocab *heed_translator_source(const heed_translator *tr);
 const heed_vocab *heed_translator_target(const heed_translator *tr);
 
@@ -270,6 +273,7 @@ typedef struct heed_text_config {
      * longest.  A line with more than the first is cut at sentence ends, and a sentence with more
      * than the second is cut in itself.  0: not known, only the model's own limit counts. */
     int64_t trained_length, trained_longest;
+    bool protects; /* the model knows placeholders */
 } heed_text_config;
 /* Writes config.json, whole or not at all; reads it back.  Texts live in the arena. */
 heed_status heed_model_describe(const char *folder, const heed_model_config *model,

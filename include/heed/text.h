@@ -157,6 +157,14 @@ heed_status heed_batch_pack(heed_arena *arena, const heed_tokens *sources,
                             const heed_tokens *targets, int64_t count, heed_batch *batch,
                             heed_error *err);
 
+/* Pairs as users type them, made of the pairs there are; each with this probability. */
+typedef struct heed_augment_options {
+    double join;    /* 1 to 7 other pairs of the corpus behind it */
+    double protect; /* words that stand once on both sides become placeholders; where it is above
+                     * 0, spans that heed_translator protects always do */
+    double invent;  /* names that stand once on both sides become words that nobody has seen */
+    double vary;    /* ALL CAPITALS, or no full stop, or a source that begins with a small letter */
+} heed_augment_options;
 typedef struct heed_batches_options {
     int64_t batch_tokens; /* target tokens, EOS included, per batch: at most, unless one pair has
                              more */
@@ -167,6 +175,7 @@ typedef struct heed_batches_options {
     int64_t epochs;       /* then the stream ends; 0: never, but after one pass if in_order */
     uint64_t seed;
     double source_sampling, target_sampling; /* heed_vocab_sample's strength */
+    heed_augment_options augment;
 } heed_batches_options;
 /* A stream of batches made by a thread of its own.  Which batch comes when depends on the options
  * and the corpus alone.  A window's target tokens are cut into as few batches as can be, of nearly

@@ -126,6 +126,7 @@ typedef struct heed_train_options {
     const char *vocab, *source_vocab, *target_vocab, *bpe_joiner;
     double subword_sampling;
     int sampling_sides; /* heed_sides */
+    heed_augment_options augment;
     int64_t max_tokens;
     int64_t batch_tokens, accumulate;
     int64_t max_updates, max_epochs;
@@ -192,6 +193,16 @@ typedef struct heed_train_options {
                          "with probability A; 0: never"),                                          \
         HEED_OPTION_CHOICE(owner, at.sampling_sides, "sampling-sides", "both",                     \
                            HEED_WORDS("both", "source", "target"), "where to cut at random"),      \
+        HEED_OPTION_REAL(owner, at.augment.join, "join", "0", 0, 1, "P",                           \
+                         "put 1 to 7 other pairs behind a pair with this probability, so that "    \
+                         "long lines are learned"),                                                \
+        HEED_OPTION_REAL(owner, at.augment.protect, "protect", "0", 0, 1, "P",                     \
+                         "names and numbers that are the same on both sides become placeholders, " \
+                         "so that addresses, %s, <b> and the like survive translation"),           \
+        HEED_OPTION_REAL(owner, at.augment.invent, "invent", "0", 0, 1, "P",                       \
+                         "such names become words that nobody has seen, to be copied"),            \
+        HEED_OPTION_REAL(owner, at.augment.vary, "vary", "0", 0, 1, "P",                           \
+                         "ALL CAPITALS, no full stop, or a small letter at the beginning"),        \
         HEED_OPTION_INT(owner, at.max_tokens, "max-tokens", "256", 1, 1000000, "N",                \
                         "leave out pairs with more tokens on either side, the end included"),      \
         HEED_OPTION_INT(owner, at.batch_tokens, "batch-tokens", "4096", 1, 100000000, "N",         \

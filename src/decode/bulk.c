@@ -26,7 +26,7 @@ static heed__limits limits_of(const heed_translator *tr)
     if (tr->trained_longest)
         longest = least(longest, tr->trained_longest);
     return (heed__limits){tr->trained_length ? least(longest, tr->trained_length) : longest,
-                          longest};
+                          longest, tr->protects};
 }
 
 /* o->banned becomes the ids of o->ban as well. */
@@ -159,8 +159,11 @@ int64_t heed__bulk_take(heed__bulk *b, bool wait, heed__room room, heed__request
             heed__part *p = w->part[w->taken];
             if (count == share || !heed__room_take(&room, &p->tokens, wait && !count))
                 return count;
-            out[count++] = (heed__request){
-                .source = p->tokens, .prefix = p->prefix, .number = p->number, .owner = p};
+            out[count++] = (heed__request){.source = p->tokens,
+                                           .prefix = p->prefix,
+                                           .protects = b->tr->protects,
+                                           .number = p->number,
+                                           .owner = p};
         }
     }
     return count;

@@ -1,5 +1,6 @@
 /* constraint.c: what a hypothesis may not say: tokens that are banned throughout, n-grams it has
- * said already, and one thing over and over.
+ * said already, and one thing over and over; and what it must: the placeholders of its source, each
+ * once, before it ends.
  *
  * A loop is a stretch at the end of a hypothesis that repeats some 1 to 8 tokens at least four
  * times and is at least 16 long.  A row knows how long it has been doing so: for every period p,
@@ -7,6 +8,7 @@
  * in a table of contents, a long number) may be answered in its own way: then the stretch must be
  * twice as long as the source's. */
 #include "base/error.h"
+#include "decode/protect.h"
 #include "decode/search_state.h"
 
 #include <string.h>
@@ -51,9 +53,22 @@ static int64_t repeats(heed__search *s, const heed__sentence *one, int64_t row)
 void heed__set_filter(heed__search *s, const heed__sentence *one, int64_t row)
 {
     int64_t count = repeats(s, one, row);
-    if (one->length < one->least)
+    const uint32_t owed = s->row[row].owed;
+    for (int32_t i = 0; one->request.protects && i < HEED_PLACEHOLDERS; i++)
+        if (!(owed >> i & 1))
+            s->repeat[count++] = HEED_PLACEHOLDER + i;
+    if (one->length < one->least || owed)
         s->repeat[count++] = HEED_EOS;
     s->filter = (heed__filter){s->banned, s->repeat, count};
+}
+
+uint32_t heed__placeholders_of(const heed__request *r)
+{
+    uint32_t owed = 0;
+    for (int64_t i = 0; r->protects && i < r->source.count; i++)
+        if (heed__is_placeholder(r->source.id[i]))
+            owed |= (uint32_t)1 << (r->source.id[i] - HEED_PLACEHOLDER);
+    return owed;
 }
 
 /* ---- loops ---- */
@@ -95,5 +110,7 @@ int64_t heed__row_take(heed__row *row, const heed__sentence *one, int32_t token)
             repeated = *run;
     }
     row->tail[at % HEED__PERIODS] = token;
+    if (heed__is_placeholder(token))
+        row->owed &= ~((uint32_t)1 << (token - HEED_PLACEHOLDER));
     return repeated;
 }

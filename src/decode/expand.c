@@ -52,7 +52,8 @@ static heed_status look(heed__search *s, const heed__sentence *one, const heed_s
         if (!heed__top_scan(&s->chosen, &v, &s->filter, s->row[r].log_p, (int32_t)r, &bad) ||
             (column >= 0 && !heed__log_p_at(&v, bad = column, &x)))
             return heed__not_log_p(&v, bad, one->length, s->err);
-        if (isinf(x) || (one->length < one->least && !heed__is_last(one)))
+        const bool early = one->length < one->least || s->row[r].owed;
+        if (isinf(x) || (early && !heed__is_last(one)))
             continue;
         heed__candidate c = {s->row[r].log_p + (double)x, (int32_t)r, HEED_EOS, x, -1};
         int64_t place = (*ends)++;

@@ -41,6 +41,8 @@ static const heed_option fields[] = {
                     "N", "source tokens of 99 in 100 sentences of the training, at most"),
     HEED_OPTION_INT(struct description, text.trained_longest, "trained-longest", NULL, 0, INT32_MAX,
                     "N", "source tokens of the longest"),
+    HEED_OPTION_BOOL(struct description, text.protects, "protects", NULL,
+                     "placeholders stand for what must not be changed"),
 };
 static const heed_option_set description_set = {
     .command = "config.json",

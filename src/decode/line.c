@@ -47,10 +47,11 @@ struct cutting {
     const heed__limits *limits;
     heed_arena *arena;
     heed__line *line;
-    int64_t room; /* of line->part */
+    int64_t room;          /* of line->part */
+    heed__protected *span; /* that are left, in the order of the text */
 };
 
-static heed_status add_part(struct cutting *c, heed_tokens tokens, heed_error *err)
+static heed_status add_one(struct cutting *c, heed_tokens tokens, heed_error *err)
 {
     heed__line *l = c->line;
     if (l->parts == c->room) {
@@ -62,8 +63,24 @@ static heed_status add_part(struct cutting *c, heed_tokens tokens, heed_error *e
             memcpy(part, l->part, (size_t)l->parts * sizeof *part);
         l->part = part;
     }
-    l->part[l->parts++] = (heed__part){.tokens = tokens};
+    int64_t spans = c->span ? heed__number_placeholders(&tokens, c->arena) : 0;
+    if (spans < 0)
+        return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
+    l->part[l->parts++] = (heed__part){.tokens = tokens, .span = c->span, .spans = spans};
+    if (spans)
+        c->span += spans;
     return HEED_OK;
+}
+
+/* One, unless there are more spans in it than placeholders. */
+static heed_status add_part(struct cutting *c, heed_tokens tokens, heed_error *err)
+{
+    heed_status status = HEED_OK;
+    for (int64_t n; !status && tokens.count > 0; tokens.id += n, tokens.count -= n) {
+        n = c->span ? heed__protected_tokens(&tokens) : tokens.count;
+        status = add_one(c, (heed_tokens){tokens.id, n}, err);
+    }
+    return status;
 }
 
 static heed_status encode(const struct cutting *c, size_t begin, size_t end, heed_tokens *tokens,
@@ -147,8 +164,19 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
     *line = (heed__line){.repaired = sound != text};
     if (!sound)
         return HEED_MEMORY;
-    struct cutting c = {v, sound, limits, arena, line, 0};
-    heed_status status = heed_vocab_encode(v, sound, length, arena, &whole, err);
+    struct cutting c = {v, sound, limits, arena, line, 0, NULL};
+    int64_t spans;
+    size_t protected_length = length;
+    if (limits->protects && !heed__protect(&c.text, &protected_length, arena, &c.span, &spans))
+        return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
+    heed_status status = heed_vocab_encode(v, c.text, protected_length, arena, &whole, err);
+    if (!status && c.span && heed__placeholders(&whole) != spans) {
+        c.span = NULL; /* tokens that are words have swallowed one */
+        c.text = sound;
+        status = heed_vocab_encode(v, sound, length, arena, &whole, err);
+    } else {
+        length = protected_length;
+    }
     if (status || !whole.count)
         return status;
     return whole.count <= limits->together ? add_part(&c, whole, err)

@@ -123,7 +123,7 @@ static heed_status prepare(heed__search *s, const heed__budget *budget)
     s->end = take(s, s->width, sizeof *s->end);
     s->banned = take(s, s->model->vocabulary, sizeof *s->banned);
     s->past = take(s, past, sizeof *s->past);
-    s->repeat = take(s, past + 1, sizeof *s->repeat);
+    s->repeat = take(s, past + HEED_PLACEHOLDERS + 1, sizeof *s->repeat);
     if (!s->row || !s->next || !s->token || !s->parent || !s->chosen.item || !s->end ||
         !s->banned || !s->past || !s->repeat)
         return HEED_MEMORY;
@@ -137,7 +137,7 @@ static heed_status begin(heed__search *s, const heed__request *r)
     heed__sentence *one = s->spare[--s->spares];
     *one = (heed__sentence){.request = *r, .first = s->rows, .rows = 1, .best = one->best};
     s->live[s->sentences++] = one;
-    s->row[s->rows] = (heed__row){.sample = -1};
+    s->row[s->rows] = (heed__row){.sample = -1, .owed = heed__placeholders_of(r)};
     s->token[s->rows++] = HEED_BOS;
     heed_status status = heed__set_lengths(s, one);
     one->limit_penalty = heed__penalty(s->o, one->limit);

@@ -12,8 +12,9 @@ typedef struct heed__request {
     heed_tokens source; /* without EOS */
     heed_tokens prefix; /* how every hypothesis begins */
     bool whole;         /* the prefix, and EOS behind it, is all: nothing is searched for */
-    uint64_t number;    /* names its random numbers */
-    void *owner;        /* the feed's */
+    bool protects;   /* every hypothesis has the source's placeholders, each once, and no other */
+    uint64_t number; /* names its random numbers */
+    void *owner;     /* the feed's */
 } heed__request;
 
 /* Sentences, and tokens of their sources with EOS: what there is room for. */

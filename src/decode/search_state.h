@@ -38,6 +38,7 @@ typedef struct heed__block {
 typedef struct heed__row {
     double log_p;
     int32_t sample; /* which of its sentence's samples; -1 before they part */
+    uint32_t owed;  /* bit i: placeholder i must still come */
     /* For the loop guard: token i is tail[i % PERIODS]; run[p-1] of the last tokens are equal to
      * the token p before. */
     int32_t tail[HEED__PERIODS], run[HEED__PERIODS];
@@ -95,7 +96,7 @@ struct heed__search {
     heed__candidate *end;    /* (width): the EOS of each of its rows */
     heed__filter filter;     /* of the row in hand */
     bool *banned;            /* (V) */
-    int32_t *past, *repeat;  /* (longest): a row's tokens; those it may not take again */
+    int32_t *past, *repeat;  /* (longest): a row's tokens; those it may not take */
     heed__top pick;          /* sampling: what a token is drawn from, */
     heed_real *chance;       /* (2,V) or the chances of all */
 };
@@ -111,6 +112,8 @@ heed_status heed__set_lengths(const heed__search *s, heed__sentence *one);
 heed_status heed__set_banned(heed__search *s);
 /* Sets s->filter for a row. */
 void heed__set_filter(heed__search *s, const heed__sentence *one, int64_t row);
+/* The placeholders that a hypothesis of this source must have, as heed__row.owed. */
+uint32_t heed__placeholders_of(const heed__request *r);
 /* Tokens of a repetition that end a hypothesis: more where the source repeats itself. */
 int64_t heed__loop_length(const heed_tokens *source);
 /* The row takes a token.  Returns how many of its last tokens only repeat what stands before them,

@@ -61,9 +61,10 @@ static heed_status write_ready(struct job *j, heed_error *err)
 
 /* ---- through: the worker's ---- */
 
-static heed_status set_translation(const struct end *end, const heed_hypothesis *h,
-                                   heed_translation *out, heed_error *err)
+static heed_status set_translation(const struct end *end, const heed__part *part,
+                                   const heed_hypothesis *h, heed_translation *out, heed_error *err)
 {
+    heed_arena *arena = end->lane->text;
     *out = (heed_translation){.text = "",
                               .score = h->score,
                               .log_p = h->log_p,
@@ -71,10 +72,14 @@ static heed_status set_translation(const struct end *end, const heed_hypothesis 
                               .id = h->id,
                               .token_log_p = h->token_log_p,
                               .loop = h->loop};
-    if (h->count == 0)
-        return HEED_OK;
-    return heed_vocab_decode(end->job->bulk.tr->target, h->id, h->count, end->lane->text,
-                             &out->text, err);
+    heed_status status = HEED_OK;
+    if (h->count)
+        status =
+            heed_vocab_decode(end->job->bulk.tr->target, h->id, h->count, arena, &out->text, err);
+    if (status || !part->spans)
+        return status;
+    out->text = heed__restore(out->text, part->span, part->spans, arena);
+    return out->text ? HEED_OK : heed__fail(err, HEED_MEMORY, "out of memory for a translation");
 }
 
 /* Where the best hypothesis looked. */
@@ -104,7 +109,7 @@ static heed_status bring(struct end *end, const heed__request *r, const heed_hyp
     for (int64_t k = 0; !status && k < part->outs; k++) {
         t[k] = (heed_translation){0};
         if (k == 0 || h[k].count)
-            status = set_translation(end, &h[k], &t[k], err);
+            status = set_translation(end, part, &h[k], &t[k], err);
     }
     if (!status && end->job->bulk.tr->aligns)
         status = align(end, r, h, &alignment, err);

@@ -48,6 +48,7 @@ void heed__translator_trained(heed_translator *tr, const heed_text_config *text)
 {
     tr->trained_length = text->trained_length;
     tr->trained_longest = text->trained_longest;
+    tr->protects = tr->knows_placeholders = text->protects;
 }
 
 /* The model of a directory and its vocabularies, which become tr's. */
@@ -139,6 +140,11 @@ heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed
     tr->align_layer = layer ? layer : last > 1 ? last - 1 : 1;
     tr->align_head = head;
     return HEED_OK;
+}
+
+void heed_translator_protect(heed_translator *tr, bool on)
+{
+    tr->protects = tr->knows_placeholders && on;
 }
 
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err)

@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "decode/align.h"
 #include "decode/engine.h"
+#include "decode/protect.h"
 #include "decode/search.h"
 
 /* What a worker has to itself. */
@@ -27,6 +28,7 @@ struct heed_translator {
     int align_layer, align_head;             /* from 1; head 0: all */
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
+    bool knows_placeholders, protects;       /* the model does; spans travel as such */
     int threads;
     heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
     heed_arena *lines;                     /* one call */
@@ -52,6 +54,8 @@ const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_
 /* What of a line is decoded at once: all of it, unless it is too long. */
 typedef struct heed__part {
     heed_tokens tokens, prefix;
+    const heed__protected *span; /* (spans) what its placeholders stand for */
+    int64_t spans;
     uint64_t number;           /* names its random numbers */
     struct heed__entry *entry; /* the line it is of */
     heed_translation *out;     /* (outs) where its translations go */
@@ -70,6 +74,7 @@ heed_status heed__encode_line(const heed_vocab *v, const char *text, heed_arena 
 typedef struct heed__limits {
     int64_t together; /* of several sentences */
     int64_t longest;  /* of one; not less */
+    bool protects;    /* spans become placeholders, HEED_PLACEHOLDERS of them at most */
 } heed__limits;
 /* The same in parts within the limits: cut at sentence ends, and inside of a sentence only where it
  * is longer than the longest. */

@@ -57,6 +57,7 @@ typedef struct heed__maker {
     int64_t *need;           /* (window + 1) for cutting */
     heed_arena *arena;       /* of all these */
     heed_arena *scratch;     /* of one sentence's tokenising */
+    heed_arena *changed;     /* of one pair that is augmented */
     const atomic_bool *stop; /* give up: the window will not be used */
 } heed__maker;
 

@@ -7,6 +7,7 @@
  * Where nothing is drawn at random in tokenising and the ids are modest in size, they are kept from
  * epoch to epoch. */
 #include "base/error.h"
+#include "text/augment.h"
 #include "text/batches.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@
 
 /* Which random stream: in the place of a rank that no process has, so that none is also a
  * dropout's. */
-enum { FOR_ORDER = -1, FOR_BATCHES = -2, FOR_SAMPLING = -3 };
+enum { FOR_ORDER = -1, FOR_BATCHES = -2, FOR_SAMPLING = -3, FOR_AUGMENTING = -4 };
 
 static heed_rng stream(const heed__maker *m, int purpose, int64_t epoch, int64_t node, int side)
 {
@@ -78,15 +79,15 @@ static heed_status check_options(const heed_batches_options *o, heed_error *err)
     if (!(o->source_sampling >= 0) || !(o->target_sampling >= 0))
         return heed__fail(err, HEED_ARGUMENT, "sampling is %g and %g, expected at least 0",
                           o->source_sampling, o->target_sampling);
-    return HEED_OK;
+    return heed__augment_check(&o->augment, err);
 }
 
 /* A token stands for at least a byte of text, nearly always for more. */
 static bool worth_caching(const heed__maker *m, int side, const heed_corpus_report *r)
 {
     int64_t bytes = side ? r->target_bytes : r->source_bytes;
-    return m->sampling[side] == 0 && m->options.epochs != 1 &&
-           bytes <= CACHE_LIMIT / (int64_t)sizeof(int32_t) &&
+    return m->sampling[side] == 0 && !heed__augments(&m->options.augment) &&
+           m->options.epochs != 1 && bytes <= CACHE_LIMIT / (int64_t)sizeof(int32_t) &&
            m->pairs <= CACHE_LIMIT / (int64_t)sizeof(heed_tokens);
 }
 
@@ -115,7 +116,8 @@ heed_status heed__maker_init(heed__maker *m, const heed_corpus *c, const heed_vo
     m->ordered = m->kept = -1;
     m->arena = heed_arena_new(allocator, err);
     m->scratch = heed_arena_new(allocator, err);
-    if (!m->arena || !m->scratch)
+    m->changed = heed_arena_new(allocator, err);
+    if (!m->arena || !m->scratch || !m->changed)
         return HEED_MEMORY;
     m->cache.arena = m->arena;
     bool short_of = false;
@@ -138,6 +140,7 @@ heed_status heed__maker_init(heed__maker *m, const heed_corpus *c, const heed_vo
 
 void heed__maker_deinit(heed__maker *m)
 {
+    heed_arena_free(m->changed);
     heed_arena_free(m->scratch);
     heed_arena_free(m->arena);
     *m = (heed__maker){0};
@@ -184,18 +187,30 @@ static void order_epoch(heed__maker *m, int64_t epoch)
     m->ordered = epoch;
 }
 
+/* The text of a pair, as it is in this epoch. */
+static heed_status text_of(heed__window *w, heed__maker *m, int64_t pair, heed_pair *text)
+{
+    const heed_augment_options *o = &m->options.augment;
+    if (!heed__augments(o)) {
+        *text = heed_corpus_pair(m->corpus, pair);
+        return HEED_OK;
+    }
+    heed_rng rng = stream(m, FOR_AUGMENTING, w->position.epoch, pair, 0);
+    heed_arena_reset(m->changed);
+    return heed__augment(o, m->corpus, pair, &rng, m->changed, text, &w->err);
+}
+
 /* The ids of one side of a pair, from the cache or into it, or into the window. */
 static heed_status tokenise(heed__window *w, heed__maker *m, int side, int64_t pair,
-                            heed_tokens *tokens)
+                            const heed_pair *p, heed_tokens *tokens)
 {
     heed_tokens *cached = m->cached[side] ? &m->cached[side][pair] : NULL;
     if (cached && cached->id) {
         *tokens = *cached;
         return HEED_OK;
     }
-    heed_pair p = heed_corpus_pair(m->corpus, pair);
-    const char *text = side ? p.target : p.source;
-    size_t length = side ? p.target_length : p.source_length;
+    const char *text = side ? p->target : p->source;
+    size_t length = side ? p->target_length : p->source_length;
     heed_rng rng = stream(m, FOR_SAMPLING, w->position.epoch, pair, side);
     heed_arena_reset(m->scratch);
     heed_status status =
@@ -219,8 +234,10 @@ static int64_t draw(heed__window *w, heed__maker *m, int64_t begin, int64_t end)
     int64_t n = 0;
     for (int64_t i = begin; i < end; i++) {
         int64_t pair = m->order ? m->order[i] : i;
-        if (atomic_load_explicit(m->stop, memory_order_relaxed) ||
-            tokenise(w, m, 0, pair, &m->token[0][n]) || tokenise(w, m, 1, pair, &m->token[1][n]))
+        heed_pair text;
+        if (atomic_load_explicit(m->stop, memory_order_relaxed) || text_of(w, m, pair, &text) ||
+            tokenise(w, m, 0, pair, &text, &m->token[0][n]) ||
+            tokenise(w, m, 1, pair, &text, &m->token[1][n]))
             return 0;
         heed__drawn d = {m->token[1][n].count + 1, m->token[0][n].count + 1, n};
         if (d.source > m->options.max_tokens || d.target > m->options.max_tokens) {

@@ -86,7 +86,8 @@ static heed_status make_batches(heed_trainer *t, heed_error *err)
         .max_tokens = heed__trainer_max_tokens(t),
         .seed = (uint64_t)o->seed,
         .source_sampling = o->sampling_sides == HEED_SIDES_TARGET ? 0 : o->subword_sampling,
-        .target_sampling = o->sampling_sides == HEED_SIDES_SOURCE ? 0 : o->subword_sampling};
+        .target_sampling = o->sampling_sides == HEED_SIDES_SOURCE ? 0 : o->subword_sampling,
+        .augment = o->augment};
     t->batches = heed_batches_new(t->corpus, t->source, t->target, &options, &t->allocator, err);
     t->micro = heed__allocate_zeroed(&t->allocator, (size_t)o->accumulate, sizeof *t->micro);
     if (t->batches && !t->micro)

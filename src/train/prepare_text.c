@@ -1,5 +1,6 @@
 /* prepare_text.c: the text of a run: sentence pairs to train and to validate with, vocabularies,
  * learned from the pairs where none is given, and how long the sentences are. */
+#include "text/augment.h"
 #include "text/vocab.h"
 #include "train/trainer.h"
 
@@ -157,10 +158,17 @@ static heed_status count_lengths(const heed_trainer *t, int64_t most, int64_t *l
     int64_t n = pairs < MEASURED ? pairs : MEASURED;
     heed_status status = HEED_OK;
     for (int64_t i = 0; !status && i < n; i++) {
-        heed_pair p = heed_corpus_pair(t->corpus, (int64_t)((double)i * (double)pairs / (double)n));
+        const heed_train_options *o = &t->recipe.train;
+        const heed_rng rng =
+            heed_rng_stream(&(heed_rng_key){.seed = (uint64_t)o->seed, .node = (uint64_t)i});
+        heed_pair p;
         heed_tokens source, target;
         heed_arena_reset(arena);
-        status = heed_vocab_encode(t->source, p.source, p.source_length, arena, &source, err);
+        status =
+            heed__augment(&o->augment, t->corpus, (int64_t)((double)i * (double)pairs / (double)n),
+                          &rng, arena, &p, err);
+        if (!status)
+            status = heed_vocab_encode(t->source, p.source, p.source_length, arena, &source, err);
         if (!status)
             status = heed_vocab_encode(t->target, p.target, p.target_length, arena, &target, err);
         if (status || source.count > most || target.count > most)
@@ -190,7 +198,8 @@ heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
                                                                                    : o->vocab_type,
                                      .bpe_joiner = o->bpe_joiner,
                                      .trained_length = quantile(lengths, most + 1, 99),
-                                     .trained_longest = quantile(lengths, most + 1, 100)};
+                                     .trained_longest = quantile(lengths, most + 1, 100),
+                                     .protects = o->augment.protect > 0};
     }
     heed__release(&t->allocator, lengths, room, sizeof *lengths);
     return status;

@@ -94,6 +94,10 @@ static heed_status check_tokens(const heed_train_options *o, heed_error *err)
     if (o->subword_sampling > 0 && words)
         return heed__fail(err, HEED_ARGUMENT,
                           "--subword-sampling needs --tokens sentencepiece: words are not cut");
+    if ((o->augment.protect > 0 || o->augment.invent > 0 || o->augment.vary > 0) && words)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--protect, --invent and --vary need --tokens sentencepiece: a word more "
+                          "or less is unknown to --tokens whitespace");
     return HEED_OK;
 }
 

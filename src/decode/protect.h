@@ -1,0 +1,38 @@
+/* protect.h (internal): spans that no translation may change, as placeholders on their way through
+ * the model.
+ *
+ * Each becomes <ph0>, in the parts of a line then <ph0>, <ph1> ... in their order; the search makes
+ * every translation have each of its placeholders once (constraint.c); at the end the spans
+ * take their places again, byte for byte. */
+#ifndef HEED_DECODE_PROTECT_H
+#define HEED_DECODE_PROTECT_H
+
+#include <heed/text.h>
+
+typedef struct heed__protected {
+    const char *text; /* in the line */
+    size_t length;
+    bool glued_left, glued_right; /* to a word, as the tags of <b>bold</b> are */
+} heed__protected;
+
+/* The line with placeholders, all of them <ph0>, and the spans in their order; the line itself
+ * where there are none.  False when memory is short. */
+bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__protected **span,
+                   int64_t *spans);
+int64_t heed__placeholders(const heed_tokens *t); /* how many there are */
+/* How many of the tokens, from the first on, have at most HEED_PLACEHOLDERS placeholders. */
+int64_t heed__protected_tokens(const heed_tokens *t);
+/* Numbers the placeholders from 0 on, in a copy where there are any; returns how many, -1 when
+ * memory is short. */
+int64_t heed__number_placeholders(heed_tokens *t, heed_arena *arena);
+/* The text with its spans; those whose placeholder is missing stand at the end.  NULL when memory
+ * is short. */
+const char *heed__restore(const char *text, const heed__protected *span, int64_t spans,
+                          heed_arena *arena);
+
+static inline bool heed__is_placeholder(int32_t token)
+{
+    return token >= HEED_PLACEHOLDER && token < HEED_PLACEHOLDER + HEED_PLACEHOLDERS;
+}
+
+#endif

@@ -1,0 +1,329 @@
+/* augment.c: see augment.h.  A pair is joined first, then varied, then its words are replaced. */
+#include "text/augment.h"
+#include "base/error.h"
+#include "text/spans.h"
+#include "text/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <utf8proc.h>
+
+/* Pairs in a line, at most. */
+#define JOINED 8
+/* Words of a side that are looked at. */
+#define WORDS 256
+/* Of the lines that may have placeholders, how many end in one. */
+#define LAST_SHARE 0.3
+
+/* A random stream that is read from its beginning on. */
+typedef struct draws {
+    const heed_rng *rng;
+    uint64_t next;
+} draws;
+
+static bool happens(draws *d, double probability)
+{
+    return heed_rng_uniform(d->rng, d->next++) < probability;
+}
+
+static int64_t below(draws *d, int64_t n)
+{
+    return heed_rng_below(d->rng, d->next++, n);
+}
+
+typedef struct text {
+    const char *at;
+    size_t length;
+} text;
+
+/* ---- joining ---- */
+
+static size_t put(char *to, size_t at, text t)
+{
+    memcpy(to + at, t.at, t.length);
+    return at + t.length;
+}
+
+/* One side of several pairs, with spaces between them. */
+static bool join_side(const heed_pair *pair, int64_t count, bool target, heed_arena *arena,
+                      text *out)
+{
+    size_t room = 0, n = 0;
+    for (int64_t i = 0; i < count; i++)
+        room += (target ? pair[i].target_length : pair[i].source_length) + 1;
+    char *to = heed_arena_allocate(arena, room);
+    for (int64_t i = 0; to && i < count; i++) {
+        text t = target ? (text){pair[i].target, pair[i].target_length}
+                        : (text){pair[i].source, pair[i].source_length};
+        if (i > 0)
+            to[n++] = ' ';
+        n = put(to, n, t);
+    }
+    *out = (text){to, n};
+    return to;
+}
+
+static bool join(const heed_corpus *c, draws *d, heed_arena *arena, text side[2])
+{
+    heed_pair pair[JOINED] = {
+        {side[0].at, side[1].at, side[0].length, side[1].length},
+    };
+    int64_t count = 2 + below(d, JOINED - 1), pairs = heed_corpus_describe(c).pairs;
+    for (int64_t i = 1; i < count; i++)
+        pair[i] = heed_corpus_pair(c, below(d, pairs));
+    return join_side(pair, count, false, arena, &side[0]) &&
+           join_side(pair, count, true, arena, &side[1]);
+}
+
+/* ---- varying ---- */
+
+static size_t put_character(char *to, size_t at, int32_t c)
+{
+    return at + (size_t)utf8proc_encode_char(c, (utf8proc_uint8_t *)to + at);
+}
+
+/* A capital may need more bytes than its small letter; two bytes can become three at most. */
+static bool capitals(text *t, heed_arena *arena)
+{
+    char *to = heed_arena_allocate(arena, 2 * t->length + 1);
+    size_t n = 0;
+    int32_t c;
+    for (size_t i = 0, size; to && (size = heed__utf8_next(t->at + i, t->length - i, &c));
+         i += size) {
+        if (c == 0xDF) { /* the German sharp s, which has no capital that anybody types */
+            to[n++] = 'S';
+            c = 's';
+        }
+        n = put_character(to, n, utf8proc_toupper(c));
+    }
+    *t = (text){to, n};
+    return to;
+}
+
+static bool small_beginning(text *t, heed_arena *arena)
+{
+    int32_t c;
+    size_t size = heed__utf8_next(t->at, t->length, &c), n;
+    char *to = heed_arena_allocate(arena, t->length + 4);
+    if (!to)
+        return false;
+    n = size ? put_character(to, 0, utf8proc_tolower(c)) : 0;
+    n = put(to, n, (text){t->at + size, t->length - size});
+    *t = (text){to, n};
+    return true;
+}
+
+static bool ends_in_stop(const text *t)
+{
+    return t->length > 1 && t->at[t->length - 1] == '.' && t->at[t->length - 2] != '.';
+}
+
+static bool vary(draws *d, heed_arena *arena, text side[2])
+{
+    switch (below(d, 3)) {
+    case 0:
+        return capitals(&side[0], arena) && capitals(&side[1], arena);
+    case 1:
+        return small_beginning(&side[0], arena);
+    default:
+        if (ends_in_stop(&side[0]) && ends_in_stop(&side[1])) {
+            side[0].length--;
+            side[1].length--;
+        }
+        return true;
+    }
+}
+
+/* ---- replacing ---- */
+
+/* Something that stands once on either side. */
+typedef struct twin {
+    heed__span place[2];
+    char with[96]; /* what it becomes */
+    bool done[2];
+} twin;
+
+static bool is_inner(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (unsigned char)c >= 0x80;
+}
+
+/* The next word, or span, at or behind `at`. */
+static bool next_word(const text *t, size_t at, heed__span *word, bool *is_span)
+{
+    heed__span span = {t->length, t->length};
+    heed__span_next(t->at, t->length, at, &span);
+    while (at < t->length && !is_inner(t->at[at]))
+        at++;
+    *is_span = span.begin <= at;
+    if (!*is_span) {
+        size_t end = at;
+        while (end < t->length && is_inner(t->at[end]))
+            end++;
+        span = (heed__span){at, end};
+    }
+    *word = span;
+    return span.begin < t->length;
+}
+
+static int64_t words_of(const text *t, heed__span *word, bool *is_span)
+{
+    int64_t n = 0;
+    for (size_t at = 0; n < WORDS && next_word(t, at, &word[n], &is_span[n]); n++)
+        at = word[n].end;
+    return n;
+}
+
+static bool equal(const text *a, heed__span x, const text *b, heed__span y)
+{
+    return x.end - x.begin == y.end - y.begin &&
+           memcmp(a->at + x.begin, b->at + y.begin, x.end - x.begin) == 0;
+}
+
+/* Where the word stands among those of a side, if it does so once; -1 otherwise. */
+static int64_t only(const text *t, heed__span x, const text *side, const heed__span *word,
+                    int64_t words)
+{
+    int64_t found = -1;
+    for (int64_t i = 0; i < words; i++)
+        if (equal(t, x, side, word[i])) {
+            if (found >= 0)
+                return -1;
+            found = i;
+        }
+    return found;
+}
+
+/* A capital and some syllables. */
+static void invent(draws *d, char *with)
+{
+    static const char first[] = "BDFGHJKLMNPRSTVWZ", vowels[] = "aeiou", inner[] = "bdfgklmnprstvz";
+    size_t n = 0;
+    with[n++] = first[below(d, sizeof first - 1)];
+    for (int64_t i = 1 + below(d, 3); i >= 0; i--) {
+        with[n++] = vowels[below(d, sizeof vowels - 1)];
+        with[n++] = inner[below(d, sizeof inner - 1)];
+    }
+    with[n] = '\0';
+}
+
+/* A placeholder in the place of a word, or now and then one on either side of it, as tags stand. */
+static void protect(draws *d, const text *t, heed__span word, bool may_wrap, int *placeholders,
+                    char with[96])
+{
+    const int n = *placeholders, length = (int)(word.end - word.begin);
+    if (may_wrap && length < 64 && n + 2 <= HEED_PLACEHOLDERS && happens(d, 0.2)) {
+        snprintf(with, 96, "<ph%d> %.*s <ph%d>", n, length, t->at + word.begin, n + 1);
+        *placeholders += 2;
+    } else {
+        snprintf(with, 96, "<ph%d>", n);
+        *placeholders += 1;
+    }
+}
+
+/* Which of the words and spans that stand once on either side are replaced, and by what, in the
+ * order of the source; returns how many. */
+static int64_t choose(const heed_augment_options *o, draws *d, const text side[2],
+                      twin twins[WORDS], int *placeholders)
+{
+    heed__span word[2][WORDS];
+    bool is_span[2][WORDS];
+    int64_t words[2], n = 0;
+    const bool protects = happens(d, o->protect), invents = happens(d, o->invent);
+    *placeholders = 0;
+    for (int k = 0; k < 2; k++)
+        words[k] = words_of(&side[k], word[k], is_span[k]);
+    for (int64_t i = 0; i < words[0]; i++) {
+        heed__span x = word[0][i];
+        int64_t there = only(&side[0], x, &side[1], word[1], words[1]);
+        if (there < 0 || only(&side[0], x, &side[0], word[0], words[0]) < 0)
+            continue;
+        const bool span = is_span[0][i] && is_span[1][there];
+        const bool first_word = i == 0 || there == 0; /* its capital may be the sentence's */
+        twin t = {.place = {x, word[1][there]}};
+        const bool chosen = happens(d, 0.5);
+        if (o->protect > 0 && (span || (protects && chosen)) && *placeholders < HEED_PLACEHOLDERS)
+            protect(d, &side[0], x, !span, placeholders, t.with);
+        else if (invents && !span && !first_word && side[0].at[x.begin] >= 'A' &&
+                 side[0].at[x.begin] <= 'Z' && x.end - x.begin > 1)
+            invent(d, t.with);
+        if (t.with[0])
+            twins[n++] = t;
+    }
+    return n;
+}
+
+/* One side with its twins replaced. */
+static bool replace_side(text *t, twin *twins, int64_t count, int side, heed_arena *arena)
+{
+    char *to = heed_arena_allocate(arena, t->length + (size_t)count * sizeof twins->with + 1);
+    size_t n = 0, at = 0;
+    for (int64_t done = 0; to && done < count; done++) {
+        twin *next = NULL; /* the first one that is left */
+        for (int64_t i = 0; i < count; i++)
+            if (!twins[i].done[side] &&
+                (!next || twins[i].place[side].begin < next->place[side].begin))
+                next = &twins[i];
+        n = put(to, n, (text){t->at + at, next->place[side].begin - at});
+        n = put(to, n, (text){next->with, strlen(next->with)});
+        at = next->place[side].end;
+        next->done[side] = true;
+    }
+    if (to)
+        n = put(to, n, (text){t->at + at, t->length - at});
+    *t = (text){to, n};
+    return to;
+}
+
+static bool replace(const heed_augment_options *o, draws *d, heed_arena *arena, text side[2])
+{
+    twin *twins = heed_arena_allocate(arena, (WORDS + 1) * sizeof *twins);
+    if (!twins)
+        return false;
+    int placeholders;
+    int64_t count = choose(o, d, side, twins, &placeholders);
+    bool last = placeholders < HEED_PLACEHOLDERS && happens(d, o->protect * LAST_SHARE);
+    if (last) { /* one more at the end, as emoji and addresses stand */
+        twin *t = &twins[count++];
+        *t = (twin){.place = {{side[0].length, side[0].length}, {side[1].length, side[1].length}}};
+        snprintf(t->with, sizeof t->with, " <ph%d>", placeholders);
+    }
+    return !count || (replace_side(&side[0], twins, count, 0, arena) &&
+                      replace_side(&side[1], twins, count, 1, arena));
+}
+
+/* ---- all ---- */
+
+bool heed__augments(const heed_augment_options *o)
+{
+    return o->join > 0 || o->protect > 0 || o->invent > 0 || o->vary > 0;
+}
+
+heed_status heed__augment_check(const heed_augment_options *o, heed_error *err)
+{
+    const double all[] = {o->join, o->protect, o->invent, o->vary};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!(all[i] >= 0 && all[i] <= 1))
+            return heed__fail(err, HEED_ARGUMENT,
+                              "an augmentation happens with probability %g, expected 0 to 1",
+                              all[i]);
+    return HEED_OK;
+}
+
+heed_status heed__augment(const heed_augment_options *o, const heed_corpus *c, int64_t i,
+                          const heed_rng *rng, heed_arena *arena, heed_pair *pair, heed_error *err)
+{
+    draws d = {rng, 0};
+    *pair = heed_corpus_pair(c, i);
+    text side[2] = {{pair->source, pair->source_length}, {pair->target, pair->target_length}};
+    bool good = !happens(&d, o->join) || join(c, &d, arena, side);
+    if (good && happens(&d, o->vary))
+        good = vary(&d, arena, side);
+    if (good && (o->protect > 0 || o->invent > 0))
+        good = replace(o, &d, arena, side);
+    if (!good)
+        return heed__fail(err, HEED_MEMORY, "out of memory for changing a pair of sentences");
+    *pair = (heed_pair){side[0].at, side[1].at, side[0].length, side[1].length};
+    return HEED_OK;
+}

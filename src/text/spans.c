@@ -1,0 +1,301 @@
+/* spans.c: each kind of span has a function that says how many bytes of it begin at a place.  They
+ * are asked one after the other at every place where a span can begin; none looks further than
+ * the end of what it matches but by one character.  Cost: linear in the text, but for tags
+ * and braces that never close, which are given up after MOST bytes. */
+#include "text/spans.h"
+#include "text/utf8.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <utf8proc.h>
+
+/* Bytes of a tag, of braces, of quoted code. */
+#define MOST 200
+
+/* The text from a place on; what stands before it is text[-1], if there is anything. */
+typedef struct place {
+    const char *text;
+    size_t left;
+    bool first;
+} place;
+
+/* ---- characters ---- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_alpha(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Letters of other scripts count: their bytes are above ASCII. */
+static bool is_word(char c)
+{
+    return is_alpha(c) || is_digit(c) || c == '_' || (unsigned char)c >= 0x80;
+}
+
+static char at(const place *p, size_t i)
+{
+    return i < p->left ? p->text[i] : '\0';
+}
+
+static bool begins_word(const place *p)
+{
+    return p->first || !is_word(p->text[-1]);
+}
+
+static bool starts_with(const place *p, const char *word)
+{
+    size_t n = strlen(word);
+    return p->left >= n && memcmp(p->text, word, n) == 0;
+}
+
+/* How many bytes from `i` on are of a kind. */
+static size_t run(const place *p, size_t i, bool (*is)(char))
+{
+    size_t begin = i;
+    while (i < p->left && is(p->text[i]))
+        i++;
+    return i - begin;
+}
+
+/* ---- addresses ---- */
+
+static bool in_address(char c)
+{
+    return (unsigned char)c > ' ' && c != '<' && c != '>' && c != '"' && c != '`';
+}
+
+/* What ends a sentence or closes a bracket around an address is not of it. */
+static size_t without_stops(const place *p, size_t n)
+{
+    int64_t open = 0; /* brackets that are, less those that close */
+    for (size_t i = 0; i < n; i++)
+        open += (p->text[i] == '(') - (p->text[i] == ')');
+    for (; n > 0; n--) {
+        bool bracket = p->text[n - 1] == ')' && open < 0;
+        if (!bracket && !strchr(".,;:!?'*_]}", p->text[n - 1]))
+            break;
+        open += bracket;
+    }
+    return n;
+}
+
+static size_t web_address(const place *p)
+{
+    static const char *const schemes[] = {"http://", "https://", "ftp://", "file://", "www."};
+    for (size_t i = 0; begins_word(p) && i < sizeof schemes / sizeof *schemes; i++) {
+        size_t scheme = strlen(schemes[i]);
+        size_t n = starts_with(p, schemes[i]) ? without_stops(p, run(p, 0, in_address)) : 0;
+        if (n > scheme)
+            return n;
+    }
+    return 0;
+}
+
+static bool in_mailbox(char c)
+{
+    return is_alpha(c) || is_digit(c) || (c && strchr("._%+-", c));
+}
+
+static bool in_host(char c)
+{
+    return is_alpha(c) || is_digit(c) || c == '-' || c == '.';
+}
+
+static size_t mail_address(const place *p)
+{
+    if (!begins_word(p) || !(is_alpha(at(p, 0)) || is_digit(at(p, 0))))
+        return 0;
+    size_t box = run(p, 0, in_mailbox);
+    if (at(p, box) != '@')
+        return 0;
+    size_t n = box + 1 + run(p, box + 1, in_host);
+    while (n > box && !is_alpha(p->text[n - 1]))
+        n--;
+    size_t letters = 0; /* of the last part of the host, behind a dot */
+    while (letters < n && is_alpha(p->text[n - 1 - letters]))
+        letters++;
+    return letters >= 2 && n - letters > box + 2 && p->text[n - 1 - letters] == '.' ? n : 0;
+}
+
+/* ---- places to be filled in ---- */
+
+static bool in_name(char c)
+{
+    return is_alpha(c) || is_digit(c) || (c && strchr("_.:,#$-", c));
+}
+
+/* {name}, {0}, {}, {{name}}, ${name}, %{name} */
+static size_t braces(const place *p)
+{
+    size_t begin = at(p, 0) == '$' || at(p, 0) == '%';
+    size_t open = 0;
+    while (open < 2 && at(p, begin + open) == '{')
+        open++;
+    size_t n = begin + open, inside = run(p, n, in_name);
+    if (open == 0 || inside > MOST)
+        return 0;
+    n += inside;
+    for (size_t i = 0; i < open; i++)
+        if (at(p, n + i) != '}')
+            return 0;
+    return n + open;
+}
+
+static bool is_flag(char c)
+{
+    return c == '-' || c == '+' || c == '#' || c == '0';
+}
+
+static bool is_size(char c)
+{
+    return c && strchr("hlLqjzt", c);
+}
+
+/* %s, %5.2f, %1$d, %(name)s, %lu; but not the sign in "50%d" or "100 % sure". */
+static size_t conversion(const place *p)
+{
+    if (at(p, 0) != '%' || (!p->first && is_digit(p->text[-1])))
+        return 0;
+    size_t n = 1;
+    if (at(p, n) == '(') {
+        size_t name = run(p, n + 1, in_name);
+        if (!name || at(p, n + 1 + name) != ')')
+            return 0;
+        n += name + 2;
+    }
+    size_t digits = run(p, n, is_digit);
+    if (digits && at(p, n + digits) == '$')
+        n += digits + 1;
+    n += run(p, n, is_flag);
+    n += run(p, n, is_digit);
+    if (at(p, n) == '.')
+        n += 1 + run(p, n + 1, is_digit);
+    n += run(p, n, is_size);
+    char kind = at(p, n);
+    return kind && strchr("diouxXeEfFgGaAcspn@", kind) && !is_word(at(p, n + 1)) ? n + 1 : 0;
+}
+
+/* ---- marks ---- */
+
+/* Bytes up to and with `last`, none of them `never`; 0 if there are too many. */
+static size_t up_to(const place *p, size_t from, char last, char never)
+{
+    for (size_t i = from; i < p->left && i < MOST; i++) {
+        if (p->text[i] == last)
+            return i + 1;
+        if (p->text[i] == never)
+            return 0;
+    }
+    return 0;
+}
+
+/* <b>, </b>, <br/>, <a href="...">, <!-- --> */
+static size_t tag(const place *p)
+{
+    size_t name = at(p, 1) == '/' ? 2 : 1;
+    return at(p, 0) == '<' && (is_alpha(at(p, name)) || at(p, 1) == '!') ? up_to(p, name, '>', '<')
+                                                                         : 0;
+}
+
+static bool in_entity(char c)
+{
+    return is_alpha(c) || is_digit(c);
+}
+
+/* &amp;, &#160; */
+static size_t entity(const place *p)
+{
+    if (at(p, 0) != '&')
+        return 0;
+    size_t begin = at(p, 1) == '#' ? 2 : 1, inside = run(p, begin, in_entity);
+    return inside && inside <= 10 && at(p, begin + inside) == ';' ? begin + inside + 1 : 0;
+}
+
+/* `code` */
+static size_t code(const place *p)
+{
+    if (at(p, 0) != '`' || at(p, 1) == '`' || at(p, 1) == ' ')
+        return 0;
+    size_t n = up_to(p, 1, '`', '\n');
+    return n && p->text[n - 2] != ' ' ? n : 0;
+}
+
+/* ---- emoji ---- */
+
+static bool is_emoji(int32_t c)
+{
+    return (c >= 0x1F000 && c <= 0x1FAFF) || (c >= 0x2600 && c <= 0x27BF) || c == 0x2B50 ||
+           c == 0x2B55 || c == 0x231A || c == 0x231B || c == 0x23F0 || c == 0x23F3;
+}
+
+/* What only goes with one: variation selector, joiner, key cap, the letters of flags. */
+static bool joins_emoji(int32_t c)
+{
+    return c == 0xFE0F || c == 0x200D || c == 0x20E3 || (c >= 0xE0020 && c <= 0xE007F);
+}
+
+/* Any number of them, one after the other. */
+static size_t emoji(const place *p)
+{
+    int32_t c;
+    size_t n = 0;
+    for (size_t size; (size = heed__utf8_next(p->text + n, p->left - n, &c)); n += size)
+        if (!is_emoji(c) && !(n > 0 && joins_emoji(c)))
+            break;
+    return n;
+}
+
+/* ---- quantities ---- */
+
+static const char *const units[] = {
+    "km/h", "m/s",  "mph",  "km²", "m²",  "cm²", "m³",  "cm³", "km",  "cm", "mm", "nm", "µm",
+    "m",    "kg",   "mg",   "g",   "ml",  "cl",  "l",   "kHz", "MHz", "GHz", "Hz", "kB", "KB",
+    "MB",   "GB",   "TB",   "kW",  "kWh", "MW",  "mA",  "mV",  "kV",  "V",  "W",  "°C", "°F",
+    "K",    "px",   "dpi",  "ms",  "hPa", "kPa", "kcal",
+};
+
+/* 3.5 km: digits, at most one space, a unit, and no word behind it. */
+static size_t quantity(const place *p)
+{
+    if (!is_digit(at(p, 0)) || !begins_word(p) ||
+        (!p->first && (p->text[-1] == '.' || p->text[-1] == ',')))
+        return 0;
+    size_t n = run(p, 0, is_digit);
+    while ((at(p, n) == '.' || at(p, n) == ',') && is_digit(at(p, n + 1)))
+        n += 1 + run(p, n + 1, is_digit);
+    n += at(p, n) == ' ';
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t size = strlen(units[i]);
+        if (p->left - n >= size && memcmp(p->text + n, units[i], size) == 0 &&
+            !is_word(at(p, n + size)) && at(p, n + size) != '\'')
+            return n + size;
+    }
+    return 0;
+}
+
+/* ---- all ---- */
+
+bool heed__span_next(const char *text, size_t length, size_t from, heed__span *span)
+{
+    static size_t (*const kinds[])(const place *) = {web_address, mail_address, braces,
+                                                     conversion,  tag,          entity,
+                                                     code,        emoji,        quantity};
+    for (size_t i = from; i < length; i++) {
+        if (((unsigned char)text[i] & 0xC0) == 0x80) /* inside of a character */
+            continue;
+        place p = {text + i, length - i, i == 0};
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            size_t n = kinds[k](&p);
+            if (n) {
+                *span = (heed__span){i, i + n};
+                return true;
+            }
+        }
+    }
+    return false;
+}
