@@ -81,10 +81,9 @@ static void joins(void **state)
         struct made m = make(&o, 2, seed);
         assert_memory_equal(m.source, "How big! ", 9);
         assert_memory_equal(m.target, "Wie groß! ", 11);
-        int toms = count(m.source, "Tom"), sentences = 1 + count(m.source, " See ") +
-                                                       count(m.source, " How ") +
-                                                       count(m.source, " Yesterday ") +
-                                                       count(m.source, " Tom saw");
+        int toms = count(m.source, "Tom"),
+            sentences = 1 + count(m.source, " See ") + count(m.source, " How ") +
+                        count(m.source, " Yesterday ") + count(m.source, " Tom saw");
         assert_int_equal(count(m.target, "Tom"), toms);
         assert_in_range(sentences, 2, 8);
         longest = sentences > longest ? sentences : longest;

@@ -36,13 +36,15 @@ bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__p
     if (n == 0)
         return true;
     char *to = heed_arena_allocate(arena, *length + (size_t)n * (MARK_LENGTH + 2));
+    char *kept = heed_arena_allocate(arena, *length);
     heed__protected *p = *span = heed_arena_allocate(arena, (size_t)n * sizeof *p);
-    if (!to || !p)
+    if (!to || !kept || !p)
         return false;
     for (; heed__span_next(from, *length, at, &s); p++) {
-        *p = (heed__protected){from + s.begin, s.end - s.begin,
-                               s.begin > 0 && is_word(from[s.begin - 1]),
+        *p = (heed__protected){kept, s.end - s.begin, s.begin > 0 && is_word(from[s.begin - 1]),
                                s.end < *length && is_word(from[s.end])};
+        memcpy(kept, from + s.begin, p->length);
+        kept += p->length;
         memcpy(to + out, from + at, s.begin - at);
         out += s.begin - at;
         if (p->glued_left) /* the model knows words with spaces around them */

@@ -10,7 +10,7 @@
 #include <heed/text.h>
 
 typedef struct heed__protected {
-    const char *text; /* in the line */
+    const char *text; /* a copy: the line is gone when its translation is there */
     size_t length;
     bool glued_left, glued_right; /* to a word, as the tags of <b>bold</b> are */
 } heed__protected;

@@ -253,10 +253,10 @@ static size_t emoji(const place *p)
 /* ---- quantities ---- */
 
 static const char *const units[] = {
-    "km/h", "m/s",  "mph",  "km²", "m²",  "cm²", "m³",  "cm³", "km",  "cm", "mm", "nm", "µm",
-    "m",    "kg",   "mg",   "g",   "ml",  "cl",  "l",   "kHz", "MHz", "GHz", "Hz", "kB", "KB",
-    "MB",   "GB",   "TB",   "kW",  "kWh", "MW",  "mA",  "mV",  "kV",  "V",  "W",  "°C", "°F",
-    "K",    "px",   "dpi",  "ms",  "hPa", "kPa", "kcal",
+    "km/h", "m/s", "mph", "km²", "m²", "cm²", "m³",  "cm³", "km",  "cm",   "mm",  "nm",
+    "µm",   "m",   "kg",  "mg",  "g",  "ml",  "cl",  "l",   "kHz", "MHz",  "GHz", "Hz",
+    "kB",   "KB",  "MB",  "GB",  "TB", "kW",  "kWh", "MW",  "mA",  "mV",   "kV",  "V",
+    "W",    "°C",  "°F",  "K",   "px", "dpi", "ms",  "hPa", "kPa", "kcal",
 };
 
 /* 3.5 km: digits, at most one space, a unit, and no word behind it. */
@@ -282,9 +282,8 @@ static size_t quantity(const place *p)
 
 bool heed__span_next(const char *text, size_t length, size_t from, heed__span *span)
 {
-    static size_t (*const kinds[])(const place *) = {web_address, mail_address, braces,
-                                                     conversion,  tag,          entity,
-                                                     code,        emoji,        quantity};
+    static size_t (*const kinds[])(const place *) = {
+        web_address, mail_address, braces, conversion, tag, entity, code, emoji, quantity};
     for (size_t i = from; i < length; i++) {
         if (((unsigned char)text[i] & 0xC0) == 0x80) /* inside of a character */
             continue;
