@@ -1,6 +1,7 @@
 /* inspect.c: `heed inspect`: what a model directory holds. */
 #include "inspect.h"
 #include "command.h"
+#include "models.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -265,8 +266,6 @@ bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr)
 /* What the option table cannot say; the complaint, or NULL. */
 static const char *wrong(const struct inspect_settings *s)
 {
-    if (!s->model)
-        return "option '--model' is missing, expected a model directory";
     if (!s->attention && (s->target || s->output || s->layer || s->head))
         return "'--target', '--output', '--layer' and '--head' need '--attention' and a sentence";
     if (s->output && !ends_with(s->output, ".svg") && !ends_with(s->output, ".html"))
@@ -288,6 +287,8 @@ int inspect_run(int argc, const char *const *argv)
     } else if (wrong(&s)) {
         complain("%s", wrong(&s));
         fprintf(stderr, "try 'heed inspect --help'\n");
+        code = EXIT_USAGE;
+    } else if (!(s.model = find_model(s.model, NULL, in.arena))) {
         code = EXIT_USAGE;
     } else {
         heed_error err = {0};

@@ -1,17 +1,19 @@
 /* list.c: `heed list ops`: name, number of gradient cases, formula; `heed list attention`: what can
- * stand in each slot of attention. */
+ * stand in each slot of attention; `heed list models`: what is installed. */
 #include "command.h"
+#include "models.h"
 
 #include <heed/attention.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const examples[] = {"heed list ops", "heed list attention", NULL};
+static const char *const examples[] = {"heed list ops", "heed list attention", "heed list models",
+                                       NULL};
 const heed_option_set list_options = {
     .command = "heed list",
-    .summary = "List what the library has: its operators (ops), or what attention can be made of "
-               "(attention)",
-    .arguments = "ops|attention",
+    .summary = "List what there is: operators (ops), what attention can be made of (attention), "
+               "models that are installed (models)",
+    .arguments = "ops|attention|models",
     .least = 1,
     .most = 1,
     .examples = examples,
@@ -57,7 +59,7 @@ static void list_attention(void)
 
 int list_run(int argc, const char *const *argv)
 {
-    static const char *const subjects[] = {"ops", "attention", NULL};
+    static const char *const subjects[] = {"ops", "attention", "models", NULL};
     invocation in;
     int code = EXIT_DONE, subject;
     if (!invocation_begin(&in, &list_options, argc, argv, NULL))
@@ -66,8 +68,10 @@ int list_run(int argc, const char *const *argv)
         code = EXIT_USAGE;
     else if (subject == 0)
         list_ops();
-    else
+    else if (subject == 1)
         list_attention();
+    else
+        list_models();
     invocation_end(&in);
     return code;
 }

@@ -1,6 +1,7 @@
 /* score.c: `heed score`: how probable the model finds given translations. */
 #include "command.h"
 #include "lines.h"
+#include "models.h"
 
 #include <heed/decode.h>
 #include <stdio.h>
@@ -110,9 +111,7 @@ static bool run_all(struct run *r)
 
 static bool usage_is_right(const struct settings *s)
 {
-    if (!s->model)
-        complain("option '--model' is missing, expected the directory of a model");
-    else if (!s->source || !s->target)
+    if (!s->source || !s->target)
         complain("option '--%s' is missing, expected a file", s->source ? "target" : "source");
     else if (strcmp(s->source, "-") == 0 && strcmp(s->target, "-") == 0)
         complain("options '--source' and '--target' are both '-', expected one file at least");
@@ -131,7 +130,7 @@ int score_run(int argc, const char *const *argv)
         return in.exit_code;
     }
     int code = EXIT_USAGE;
-    if (usage_is_right(&s)) {
+    if (usage_is_right(&s) && (s.model = find_model(s.model, NULL, in.arena))) {
         struct run r = {.s = &s};
         code = run_all(&r) ? EXIT_DONE : EXIT_FAILED;
         heed_arena_free(r.arena);

@@ -1,6 +1,7 @@
 /* translate.c: `heed translate`: one line out for each line in, in order, always. */
 #include "translate.h"
 #include "command.h"
+#include "models.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +14,10 @@
 
 static const heed_option fields[] = {
     HEED_OPTION_TEXT(struct translate_settings, model, "model", NULL, "DIR",
-                     "the model's directory"),
+                     "the model's directory, or the name of an installed one (heed list models); "
+                     "HEED_MODEL, or the first installed, if not given"),
+    HEED_OPTION_TEXT(struct translate_settings, to, "to", NULL, "LANGUAGE",
+                     "without --model: the installed one that translates into it"),
     HEED_SEARCH_OPTIONS(struct translate_settings, search),
     HEED_SAMPLE_OPTIONS(struct translate_settings, search),
     HEED_OPTION_TEXT(struct translate_settings, prefix, "prefix", NULL, "TEXT",
@@ -48,10 +52,12 @@ static const heed_option fields[] = {
                     "sentences that a worker decodes together; 0: as memory allows"),
 };
 static const char *const examples[] = {
+    "echo 'A dog runs.' | heed translate",
     "echo 'A dog runs.' | heed translate --model m",
     "heed translate --model m --beam 8 --n-best 3 news.en >news.de",
     "heed translate --model m --sample --top-p 0.9 --n-best 5 news.en",
-    "echo '{\"text\": \"A dog.\", \"id\": 7}' | heed translate --model m --json", NULL};
+    "echo '{\"text\": \"A dog.\", \"id\": 7}' | heed translate --model m --json",
+    NULL};
 const heed_option_set translate_options = {
     .command = "heed translate",
     .summary = "Translate lines from files or standard input",
@@ -195,8 +201,8 @@ static bool usage_is_right(const struct translate_settings *s, int *layer, int *
     if (s->alignment_head && !read_head(s->alignment_head, layer, head))
         complain("option '--alignment-head' is '%s', expected a layer or LAYER.HEAD, from 1",
                  s->alignment_head);
-    else if (!s->model)
-        complain("option '--model' is missing, expected the directory of a model");
+    else if (s->model && s->to)
+        complain("options '--model' and '--to' exclude each other");
     else if (!s->search.sample && s->search.n_best > s->search.beam)
         complain("option '--n-best' is %lld, expected at most %lld as '--beam' says",
                  (long long)s->search.n_best, (long long)s->search.beam);
@@ -218,7 +224,7 @@ int translate_run(int argc, const char *const *argv)
     struct run r = {.s = &s,
                     .in = {.s = &s, .files = &in.words},
                     .progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
-    if (usage_is_right(&s, &r.layer, &r.head)) {
+    if (usage_is_right(&s, &r.layer, &r.head) && (s.model = find_model(s.model, s.to, in.arena))) {
         code = run_all(&r) ? EXIT_DONE : EXIT_FAILED;
         translate_close(&r.in);
         heed_translator_free(r.tr);

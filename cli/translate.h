@@ -8,7 +8,7 @@
 #include <time.h>
 
 struct translate_settings {
-    const char *model, *prefix;
+    const char *model, *to, *prefix;
     heed_search_options search;
     bool scores, json;
     bool alignments, shortlist, protect;

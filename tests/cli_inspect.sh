@@ -62,8 +62,8 @@ p.svg' ]
 verdict $? 'a temporary file was left behind'
 
 # Catches mistakes that pass, or that are not explained.
-run inspect
-exits 2; quiet_out; mentions "option '--model' is missing"
+run inspect --model nowhere
+exits 1; quiet_out; mentions "cannot open the model 'nowhere'"
 run inspect --model m --output p.svg
 exits 2; quiet_out; mentions "need '--attention'"
 run inspect --model m --attention 'the dog' --output p.png

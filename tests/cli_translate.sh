@@ -31,8 +31,8 @@ for command in translate score; do
 done
 
 # Catches mistakes in the command line that pass, exit other than 2, or dirty stdout.
-run translate
-exits 2; complains "heed: option '--model' is missing, expected the directory of a model"
+run translate --model m --to de
+exits 2; complains "heed: options '--model' and '--to' exclude each other"
 complains "try 'heed translate --help'"; quiet_out
 run translate --model m --threads 0
 exits 2; complains "heed: option '--threads' is '0', expected a whole number from 1 to 64"
@@ -44,6 +44,38 @@ run score --model m --source in
 exits 2; complains "heed: option '--target' is missing, expected a file"
 run score --model m --source - --target -
 exits 2; quiet_out
+
+# Catches a model that is not found where it is installed, by its name or its language, a wrong one
+# that is taken, and HEED_MODEL that does not come first.
+mkdir -p place/bin place/share/heed/models
+cp "$heed" place/bin/heed
+here=$heed heed=$room/place/bin/heed
+unset HEED_MODEL
+echo 'a b' >in
+run translate
+exits 2; mentions "option '--model' is missing, expected the directory of a model"; quiet_out
+run list models
+exits 0; quiet_out; complains 'heed: no model is installed'
+cp -r m place/share/heed/models/aa-AA
+cp -r m place/share/heed/models/aa-BB
+run list models
+exits 0; says '^aa-AA .*/place/share/heed/models/aa-AA '; says '^aa-BB '; quiet_err
+run translate
+exits 0; prints 'A B'; quiet_err
+run translate --model aa-BB
+exits 0; prints 'A B'; quiet_err
+rm place/share/heed/models/aa-AA/model.safetensors
+run translate --to BB
+exits 0; prints 'A B'; quiet_err
+run translate --to AA
+exits 1; mentions 'aa-AA'; quiet_out
+run translate --to CC
+exits 2; mentions "no model that translates into 'CC' is installed"; quiet_out
+what='heed translate with HEED_MODEL'
+HEED_MODEL=m "$heed" translate <in >out 2>err
+rc=$?
+exits 0; prints 'A B'; quiet_err
+heed=$here
 
 # Catches lines that are lost, added, moved or merged: empty ones, a last one without line end,
 # those of Windows.
