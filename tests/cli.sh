@@ -40,7 +40,7 @@ exits 2; complains "heed: option '--threads' needs a value"
 run selftest extra
 exits 2; complains "heed: unexpected argument 'extra'"
 run list
-exits 2; complains 'heed: missing argument, expected ops|attention'
+exits 2; complains 'heed: missing argument, expected ops|attention|models'
 run list op
 exits 2; complains "heed: unknown list 'op'; did you mean 'ops'?"; quiet_out
 run bench kernel
