@@ -149,29 +149,23 @@ static bool is_inner(char c)
            (unsigned char)c >= 0x80;
 }
 
-/* The next word, or span, at or behind `at`. */
-static bool next_word(const text *t, size_t at, heed__span *word, bool *is_span)
-{
-    heed__span span = {t->length, t->length};
-    heed__span_next(t->at, t->length, at, &span);
-    while (at < t->length && !is_inner(t->at[at]))
-        at++;
-    *is_span = span.begin <= at;
-    if (!*is_span) {
-        size_t end = at;
-        while (end < t->length && is_inner(t->at[end]))
-            end++;
-        span = (heed__span){at, end};
-    }
-    *word = span;
-    return span.begin < t->length;
-}
-
+/* The first words and spans; a word ends where a span begins. */
 static int64_t words_of(const text *t, heed__span *word, bool *is_span)
 {
     int64_t n = 0;
-    for (size_t at = 0; n < WORDS && next_word(t, at, &word[n], &is_span[n]); n++)
-        at = word[n].end;
+    heed__span span = {0, 0};
+    for (size_t at = 0; n < WORDS; at = word[n++].end) {
+        if (at >= span.end && !heed__span_next(t->at, t->length, at, &span))
+            span = (heed__span){t->length, t->length + 1};
+        while (at < span.begin && !is_inner(t->at[at]))
+            at++;
+        if (at == t->length)
+            break;
+        is_span[n] = at == span.begin;
+        word[n] = is_span[n] ? span : (heed__span){at, at};
+        while (!is_span[n] && word[n].end < span.begin && is_inner(t->at[word[n].end]))
+            word[n].end++;
+    }
     return n;
 }
 
