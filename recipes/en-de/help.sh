@@ -6,10 +6,10 @@
 # HELP: another folder than /usr/share/libreoffice/help.
 set -eu
 help=${HELP:-/usr/share/libreoffice/help}
-[ -d "$help/en-US/text" ] && [ -d "$help/de/text" ] || {
+if [ ! -d "$help/en-US/text" ] || [ ! -d "$help/de/text" ]; then
     echo "there is no help in English and German under $help" >&2
     exit 1
-}
+fi
 
 # The English page, then the German one; a paragraph ends in </p>.
 pair_page() {
