@@ -85,7 +85,7 @@ exits 1; mentions "cannot open the model 'nowhere'"; [ ! -e other ]; verdict $? 
 run convert m
 exits 2
 run convert int8 again
-exits 1; mentions "cannot load 'int8/model.safetensors'"
+exits 1; mentions "'int8' is converted already"; [ ! -e again ]; verdict $? 'something was written'
 cp -r int8 broken && truncate -s 5000 broken/model.safetensors
 run translate --model broken source
 exits 1; mentions "'broken/model.safetensors'"; quiet_out

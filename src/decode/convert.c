@@ -138,7 +138,17 @@ static heed_status check(const heed_model_config *config, heed_number_kind kind,
                           "'%s' cannot be quantised: only a Transformer with the paper's attention "
                           "can; fp16 works for every model",
                           from);
-    return HEED_OK;
+    heed__path path;
+    if (heed__path_in(&path, from, "model.safetensors", err))
+        return err->status;
+    heed_safetensors *f = heed_safetensors_open(path.text, NULL, err);
+    if (f && heed_safetensors_metadata(f, HEED_LAYOUT_KEY))
+        heed__fail(err, HEED_ARGUMENT,
+                   "'%s' is converted already, and its numbers cannot be had back: convert the "
+                   "model that it was made of",
+                   from);
+    heed_safetensors_close(f);
+    return err->status;
 }
 
 static heed_status make_folder(const char *to, heed_error *err)
