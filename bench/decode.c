@@ -241,10 +241,13 @@ static double bytes_of_line(const struct cell *c)
     for (int i = 0; f && i < heed_safetensors_count(f); i++) {
         const heed_stored *x = heed_safetensors_at(f, i);
         bool once = strncmp(x->name, "encoder.", 8) == 0 || strstr(x->name, ".cross.kv.");
-        bytes += (double)x->bytes * (once ? 1 : TOKENS_OUT);
+        double stored = (double)x->bytes;
+        if (x->dtype == HEED_F16) /* unpacked when the model was opened */
+            stored *= 2;
+        bytes += stored * (once ? 1 : TOKENS_OUT);
     }
     heed_safetensors_close(f);
-    return f ? bytes : NAN;
+    return bytes > 0 ? bytes : NAN;
 }
 
 /* One line at a time reads the weights again and again: how fast, against reading alone, in turns.
@@ -263,7 +266,8 @@ static void report_reading(const struct cell *c, struct worker *w)
     for (int i = 0; x && i < 3; i++) {
         for (int k = 0; k < 8; k++)
             alone = fmin(alone, bench_read(x, n));
-        best = fmin(best, fabs(turn(w, 1)));
+        double seconds = turn(w, 1);
+        best = seconds > 0 ? fmin(best, seconds) : best;
     }
     heed_arena_free(arena);
     const double rate = LINES * bytes_of_line(c) / best;

@@ -111,7 +111,7 @@ const char *find_model(const char *asked, const char *to, heed_arena *arena)
     if (!asked && !to && set && *set)
         asked = set;
     /* What looks like a path is one, there or not: its own message says what is wrong with it. */
-    if (asked && (strchr(asked, '/') || access(asked, F_OK) == 0))
+    if (asked && (strchr(asked, '/') || is_model(asked)))
         return asked;
     const char *found = choose(asked, to, arena);
     if (found || asked)

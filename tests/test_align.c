@@ -68,10 +68,10 @@ static const char *aligned(heed__side source, heed__side target, const heed_real
     return text;
 }
 
-#define SIDE(vocab, ...)                                                                           \
-    ((heed__side){vocab,                                                                           \
-                  {(const int32_t[]){__VA_ARGS__},                                                 \
-                   (int64_t)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t))}})
+#define SIDE(v, ...)                                                                               \
+    ((heed__side){.vocab = v,                                                                      \
+                  .tokens = {(const int32_t[]){__VA_ARGS__},                                       \
+                             (int64_t)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t))}})
 
 /* Catches pieces taken for words, weights of a word's pieces that are not added up, EOS that takes
  * part, on either side, and a leading dimension that is ignored. */
@@ -105,6 +105,27 @@ static void test_where_words_begin(void **state)
     assert_string_equal(aligned(source, target, weight[0], 4), "0-0 2-1 0-2");
 }
 
+/* Catches numbers that are those of the text with placeholders: tags belong to the word that they
+ * are glued to, and a span may have several words. */
+static void test_spans(void **state)
+{
+    (void)state;
+    enum { PH = HEED_PLACEHOLDER };
+    static const heed__protected span[] = {
+        {"<b>", 3, false, true}, {"</b>", 4, true, false}, {"3.5 km", 6, false, false}};
+    /* 3.5 km the <b>house</b> is  ->  das 3.5 km ist */
+    heed__side source = SIDE(pieces, SPM(SPACE), PH + 2, SPM(THE), SPM(SPACE), PH, SPM(HOU),
+                             SPM(SE), SPM(SPACE), PH + 1, SPM(IS));
+    heed__side target = SIDE(joined, SPM(DAS), PH + 2, SPM(IST));
+    source.span = target.span = span;
+    source.spans = target.spans = 3;
+    static const heed_real weight[3][10] = {
+        {0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0, 0, 0, 0, 0}, {[9] = 1}};
+    assert_string_equal(aligned(source, target, weight[0], 10), "2-0 0-1 4-3");
+    static const heed_real tag[3][10] = {{[8] = 1}, {[6] = 1}, {[4] = 1}};
+    assert_string_equal(aligned(source, target, tag[0], 10), "3-0 3-1 3-3");
+}
+
 /* Catches sides with nothing in them, and parts of a line whose words are counted anew. */
 static void test_parts(void **state)
 {
@@ -129,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_where_words_begin),
+        cmocka_unit_test(test_spans),
         cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

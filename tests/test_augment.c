@@ -28,7 +28,8 @@ static int set_up(void **state)
     fputs("Yesterday I met Tom in 1989.\tGestern traf ich Tom im Jahre 1989.\n"
           "See http://x.org now.\tSiehe jetzt http://x.org.\n"
           "How big!\tWie groß!\n"
-          "Tom saw Tom.\tTom sah Tom.\n",
+          "Tom saw Tom.\tTom sah Tom.\n"
+          "I sleep. In Berlin it rains %s.\tIch schlafe. In Berlin regnet es %s.\n",
           f);
     fclose(f);
     heed_corpus_files files = {.tsv = &file, .tsvs = 1};
@@ -83,7 +84,8 @@ static void joins(void **state)
         assert_memory_equal(m.target, "Wie groß! ", 11);
         int toms = count(m.source, "Tom"),
             sentences = 1 + count(m.source, " See ") + count(m.source, " How ") +
-                        count(m.source, " Yesterday ") + count(m.source, " Tom saw");
+                        count(m.source, " Yesterday ") + count(m.source, " Tom saw") +
+                        count(m.source, " I sleep");
         assert_int_equal(count(m.target, "Tom"), toms);
         assert_in_range(sentences, 2, 8);
         longest = sentences > longest ? sentences : longest;
@@ -136,6 +138,17 @@ static void invents(void **state)
         assert_string_equal(source, target);
         assert_string_not_equal(source, "Tom");
         assert_true(isupper((unsigned char)source[0]));
+        m = make(&o, 4, seed); /* the first word of a second sentence is no name */
+        assert_true(strstr(m.source, "I sleep. In ") && strstr(m.target, "Ich schlafe. In "));
+        assert_null(strstr(m.source, "Berlin"));
+    }
+    /* Capitals are no names either, and spans stay what they are. */
+    const heed_augment_options both = {.invent = 1, .vary = 1};
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct made m = make(&both, 4, seed);
+        assert_true(strstr(m.source, "%s") && strstr(m.target, "%s"));
+        if (strstr(m.source, "I SLEEP"))
+            assert_string_equal(m.source, "I SLEEP. IN BERLIN IT RAINS %s.");
     }
 }
 

@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 
-#include "decode/protect.h"
+#include "decode/translator.h"
+#include "folder.h"
+#include "spm_model.h"
 #include "text/spans.h"
 
 static heed_arena *arena;
@@ -65,6 +67,9 @@ static void finds_spans(void **state)
         "It is [3.5 km] away, [20°C] warm, [1,000 kg], [5m] long, [10 GB].",
         "I have 5 messages, 3 mice, 10 Germans, 3.5",
         "[<ph0>] is a tag like another",
+        "“[%s]” not found, loading [%s]… see “[https://x.org]” or —[www.x.org]—",
+        "[HTTPS://x.org/ä]，谢谢 [Www.x.org]。",
+        "about [5 km]… •[jane@x.org]",
         "",
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -98,6 +103,18 @@ static void takes_out_and_puts_back(void **state)
     assert_string_equal(heed__restore("", span, 4, arena), "<b> </b> %s http://x.org");
     assert_string_equal(heed__restore("<ph7> <ph", span, 0, arena), "<ph7> <ph");
 
+    /* Quotes are no words to be glued to. */
+    const char *quoted = "“{name}” is missing";
+    length = strlen(quoted);
+    assert_true(heed__protect(&quoted, &length, arena, &span, &spans));
+    assert_memory_equal(quoted, "“<ph0>” is missing", length);
+    assert_string_equal(heed__restore("Datei <ph0> fehlt", span, 1, arena), "Datei {name} fehlt");
+    assert_string_equal(heed__protect_prefix("Nur {name} %s {name}", span, 1, arena),
+                        "Nur <ph0> %s {name}");
+    assert_int_equal(heed__mark_begin("a <ph0> b", 9, 4), 2);
+    assert_int_equal(heed__mark_begin("a <ph0> b", 9, 7), 7);
+    assert_int_equal(heed__mark_begin("a <ph", 5, 4), 4);
+
     const char *plain = "nothing here";
     length = strlen(plain);
     assert_true(heed__protect(&plain, &length, arena, &span, &spans));
@@ -122,12 +139,66 @@ static void numbers_and_cuts(void **state)
     assert_int_equal(id[3], HEED_PLACEHOLDER); /* a copy */
 }
 
+/* Catches a line that is cut inside of a placeholder, spans that are numbered over the end of their
+ * part, and a sentence that is cut although another end was there. */
+static void cuts_between_spans(void **state)
+{
+    static const char *const pieces[] = {"\xE2\x96\x81", ",", "a", "b", "."};
+    static struct bytes model;
+    heed_error err = {0};
+    assert_int_equal(make_folder(state), 0);
+    put_specials(&model);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        put_piece(&model, pieces[i], -1, NORMAL);
+    put_specs(&model, 1, NULL, 0);
+    write_plain(in_folder("v.spm"), model.at, model.size);
+    heed_vocab *v = heed_vocab_open(in_folder("v.spm"), NULL, NULL, &err);
+    if (!v)
+        fail_msg("%s", err.text);
+    for (int64_t longest = 5; longest < 60; longest++) {
+        char text[4096] = "";
+        size_t n = 0;
+        for (int i = 0; i < 100; i++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "{a%d}%s", i, i % 3 ? "," : ",,ab");
+        heed__limits limits = {longest, longest, true};
+        heed__line line;
+        assert_int_equal(heed__cut_line(v, text, &limits, arena, &line, &err), HEED_OK);
+        int seen = 0;
+        for (int64_t p = 0; p < line.parts; p++) {
+            const heed__part *part = &line.part[p];
+            assert_in_range(part->tokens.count, 1, longest);
+            assert_int_equal(heed__placeholders(&part->tokens), part->spans);
+            for (int64_t i = 0, k = 0; i < part->tokens.count; i++)
+                if (heed__is_placeholder(part->tokens.id[i]))
+                    assert_int_equal(part->tokens.id[i], HEED_PLACEHOLDER + k++);
+            for (int64_t i = 0; i < part->spans; i++, seen++) {
+                char expected[16];
+                int length = snprintf(expected, sizeof expected, "{a%d}", seen);
+                assert_int_equal(part->span[i].length, length);
+                assert_memory_equal(part->span[i].text, expected, (size_t)length);
+            }
+        }
+        assert_int_equal(seen, 100);
+        heed_arena_reset(arena);
+    }
+    heed__limits limits = {100, 100, true};
+    heed__line line;
+    assert_int_equal(heed__cut_line(v, "{a} {b} {c} {d}. {a} {b} {c} {d}. {a} {b} {c} {d}.",
+                                    &limits, arena, &line, &err),
+                     HEED_OK);
+    assert_int_equal(line.parts, 2);
+    assert_int_equal(line.part[0].spans, 8);
+    heed_vocab_free(v);
+    remove_folder(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_spans),
         cmocka_unit_test(takes_out_and_puts_back),
         cmocka_unit_test(numbers_and_cuts),
+        cmocka_unit_test(cuts_between_spans),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -258,8 +258,8 @@ heed_status heed_translate_stream(heed_translator *tr, const heed_search_options
                                   const heed_stream_options *so, const heed_line_stream *stream,
                                   heed_error *err);
 /* How probable given translations are: target[i] of source[i], its EOS included; score is log_p.
- * An empty line is a sentence of nothing but EOS.  Refuses a line that is longer than the model
- * takes.  Lives in the arena. */
+ * An empty line is a sentence of nothing but EOS.  Spans are scored as the text they are.  Refuses
+ * a line that is longer than the model takes.  Lives in the arena. */
 heed_status heed_score(heed_translator *tr, const char *const *source, const char *const *target,
                        int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
 

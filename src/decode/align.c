@@ -9,7 +9,27 @@
 
 #include <stdio.h>
 
-/* word[i]: which word token i is of; -1: none.  Returns the number of words, -1 after an error. */
+/* What the tokens [begin,end) of a word stand for: how many spaces are in it, and whether it is
+ * glued to its neighbours. */
+static heed__protected span_of(const heed__side *side, int64_t begin, int64_t end, int32_t *spaces)
+{
+    heed__protected all = {0};
+    *spaces = 0;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t which = side->tokens.id[i] - HEED_PLACEHOLDER;
+        if (which < 0 || which >= side->spans)
+            continue;
+        const heed__protected *s = &side->span[which];
+        all.glued_left |= s->glued_left;
+        all.glued_right |= s->glued_right;
+        for (size_t k = 0; k < s->length; k++)
+            *spaces += s->text[k] == ' ';
+    }
+    return all;
+}
+
+/* word[i]: which word of the text, with its spans in their places, token i is of; -1: none.
+ * Returns the number of words, -1 after an error. */
 static int64_t find_words(const heed__side *side, int32_t **word, heed_arena *arena,
                           heed_error *err)
 {
@@ -18,12 +38,18 @@ static int64_t find_words(const heed__side *side, int32_t **word, heed_arena *ar
     if (!w)
         return -1;
     heed_vocab_words(side->vocab, t->id, t->count, w);
-    int32_t words = 0, before = -1;
-    for (int64_t i = 0; i < t->count; i++) {
-        bool special = t->id[i] == HEED_BOS || t->id[i] == HEED_EOS;
-        words += !special && w[i] != before;
-        before = w[i];
-        w[i] = special ? -1 : words - 1;
+    int32_t words = 0, spaces;
+    bool glued = false; /* to the word before */
+    for (int64_t begin = 0, end; begin < t->count; begin = end) {
+        for (end = begin + 1; end < t->count && w[end] == w[begin];)
+            end++;
+        const bool special = t->id[begin] == HEED_BOS || t->id[begin] == HEED_EOS;
+        const heed__protected s = span_of(side, begin, end, &spaces);
+        words += !special && !(words > 0 && (glued || s.glued_left));
+        for (int64_t i = begin; i < end; i++)
+            w[i] = special ? -1 : words - 1;
+        words += spaces;
+        glued = s.glued_right;
     }
     return words;
 }

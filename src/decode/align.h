@@ -3,6 +3,8 @@
 #ifndef HEED_DECODE_ALIGN_H
 #define HEED_DECODE_ALIGN_H
 
+#include "decode/protect.h"
+
 #include <heed/decode.h>
 
 typedef struct heed__word_pair {
@@ -18,6 +20,8 @@ typedef struct heed__alignment {
 typedef struct heed__side {
     const heed_vocab *vocab;
     heed_tokens tokens;
+    const heed__protected *span; /* (spans) what its placeholders stand for */
+    int64_t spans;
 } heed__side;
 
 /* weight (target tokens, source tokens), rows ld apart: where the model looked when it wrote each

@@ -97,8 +97,12 @@ static heed_status read_line(const heed__bulk *b, const heed_source_line *given,
     e->given = (heed_source_line){.number = given->number, .tag = given->tag};
     heed_status status =
         heed__cut_line(b->tr->source, given->text, &b->limits, arena, &e->line, err);
+    const char *begin = given->prefix;
+    if (!status && begin && e->line.parts && e->line.part[0].spans)
+        begin = heed__protect_prefix(begin, e->line.part[0].span, e->line.part[0].spans, arena);
     if (!status && given->prefix)
-        status = heed__encode_line(b->tr->target, given->prefix, arena, &prefix, &repaired, err);
+        status = begin ? heed__encode_line(b->tr->target, begin, arena, &prefix, &repaired, err)
+                       : heed__fail(err, HEED_MEMORY, "out of memory for a prefix");
     return status ? status : place_parts(b, e, prefix, err);
 }
 

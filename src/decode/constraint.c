@@ -62,11 +62,11 @@ void heed__set_filter(heed__search *s, const heed__sentence *one, int64_t row)
     s->filter = (heed__filter){s->banned, s->repeat, count};
 }
 
-uint32_t heed__placeholders_of(const heed__request *r)
+uint32_t heed__placeholders_of(const heed__search *s, const heed__request *r)
 {
     uint32_t owed = 0;
     for (int64_t i = 0; r->protects && i < r->source.count; i++)
-        if (heed__is_placeholder(r->source.id[i]))
+        if (heed__is_placeholder(r->source.id[i]) && !s->banned[r->source.id[i]])
             owed |= (uint32_t)1 << (r->source.id[i] - HEED_PLACEHOLDER);
     return owed;
 }

@@ -109,6 +109,7 @@ static heed_status add_long_sentence(struct cutting *c, size_t begin, size_t end
 {
     double most = 0.75 * (double)(end - begin) / (double)count * (double)c->limits->longest;
     const size_t *cut;
+    size_t at = begin;
     int64_t cuts = heed_split_sentences(c->text + begin, end - begin, most < 1 ? 1 : (size_t)most,
                                         c->arena, &cut);
     if (!cuts)
@@ -116,9 +117,13 @@ static heed_status add_long_sentence(struct cutting *c, size_t begin, size_t end
     heed_status status = HEED_OK;
     for (int64_t i = 0; !status && i < cuts; i++) {
         heed_tokens tokens;
-        status = encode(c, begin + (i ? cut[i - 1] : 0), begin + cut[i], &tokens, err);
+        size_t stop = begin + cut[i] - at;
+        if (c->span)
+            stop = heed__mark_begin(c->text + at, end - at, stop);
+        status = encode(c, at, at + stop, &tokens, err);
         if (!status)
             status = add_windows(c, tokens, err);
+        at += stop;
     }
     return status;
 }
@@ -134,25 +139,47 @@ static heed_status add_sentences(struct cutting *c, size_t begin, size_t end, in
     return status ? status : add_windows(c, tokens, err);
 }
 
+/* Spans that must have placeholders of their own. */
+static int64_t spans_in(const struct cutting *c, const heed_tokens *t)
+{
+    return c->span ? heed__placeholders(t) : 0;
+}
+
 /* As many sentences in a part as fit together. */
 static heed_status cut_at_sentences(struct cutting *c, size_t length, heed_error *err)
 {
     heed_status status = HEED_OK;
     size_t begin = 0; /* of the part */
-    int64_t count = 0;
+    int64_t count = 0, spans = 0;
     for (size_t at = 0, end; !status && at < length; at = end) {
         heed_tokens tokens;
         end = heed__sentence_end(c->text, length, at);
         status = encode(c, at, end, &tokens, err);
-        if (!status && count && count + tokens.count > c->limits->together) {
+        if (!status && count &&
+            (count + tokens.count > c->limits->together ||
+             spans + spans_in(c, &tokens) > HEED_PLACEHOLDERS)) {
             status = add_sentences(c, begin, at, count, err);
             begin = at;
-            count = 0;
+            count = spans = 0;
         }
-        if (!status)
+        if (!status) {
             count += tokens.count;
+            spans += spans_in(c, &tokens);
+        }
     }
     return status ? status : add_sentences(c, begin, length, count, err);
+}
+
+/* All of c->text. */
+static heed_status cut(struct cutting *c, size_t length, heed_error *err)
+{
+    heed_tokens whole;
+    heed_status status = heed_vocab_encode(c->v, c->text, length, c->arena, &whole, err);
+    if (status || !whole.count)
+        return status;
+    return whole.count <= c->limits->together && spans_in(c, &whole) <= HEED_PLACEHOLDERS
+               ? add_part(c, whole, err)
+               : cut_at_sentences(c, length, err);
 }
 
 heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__limits *limits,
@@ -160,27 +187,20 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
 {
     size_t length = strlen(text);
     const char *sound = repair(text, &length, arena, err);
-    heed_tokens whole;
     *line = (heed__line){.repaired = sound != text};
     if (!sound)
         return HEED_MEMORY;
-    struct cutting c = {v, sound, limits, arena, line, 0, NULL};
-    int64_t spans;
-    size_t protected_length = length;
-    if (limits->protects && !heed__protect(&c.text, &protected_length, arena, &c.span, &spans))
+    struct cutting plain = {v, sound, limits, arena, line, 0, NULL}, c = plain;
+    int64_t spans = 0;
+    size_t marked = length;
+    if (limits->protects && !heed__protect(&c.text, &marked, arena, &c.span, &spans))
         return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
-    heed_status status = heed_vocab_encode(v, c.text, protected_length, arena, &whole, err);
-    if (!status && c.span && heed__placeholders(&whole) != spans) {
-        c.span = NULL; /* tokens that are words have swallowed one */
-        c.text = sound;
-        status = heed_vocab_encode(v, sound, length, arena, &whole, err);
-    } else {
-        length = protected_length;
-    }
-    if (status || !whole.count)
+    const heed__protected *all = spans ? c.span + spans : NULL;
+    heed_status status = spans ? cut(&c, marked, err) : cut(&plain, length, err);
+    if (status || !spans || c.span == all)
         return status;
-    return whole.count <= limits->together ? add_part(&c, whole, err)
-                                           : cut_at_sentences(&c, length, err);
+    line->parts = 0; /* tokens that are words have swallowed a placeholder: without them, then */
+    return cut(&plain, length, err);
 }
 
 /* ---- joining ---- */

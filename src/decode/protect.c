@@ -8,12 +8,6 @@
 #define MARK_LENGTH (sizeof MARK - 1)
 #define MARK_DIGIT 3
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (unsigned char)c >= 0x80;
-}
-
 /* ---- in ---- */
 
 static int64_t count_spans(const char *text, size_t length)
@@ -41,8 +35,8 @@ bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__p
     if (!to || !kept || !p)
         return false;
     for (; heed__span_next(from, *length, at, &s); p++) {
-        *p = (heed__protected){kept, s.end - s.begin, s.begin > 0 && is_word(from[s.begin - 1]),
-                               s.end < *length && is_word(from[s.end])};
+        *p = (heed__protected){kept, s.end - s.begin, heed__word_before(from, s.begin),
+                               heed__word_at(from, *length, s.end)};
         memcpy(kept, from + s.begin, p->length);
         kept += p->length;
         memcpy(to + out, from + at, s.begin - at);
@@ -59,6 +53,42 @@ bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__p
     *text = to;
     *length = out + *length - at;
     return true;
+}
+
+const char *heed__protect_prefix(const char *text, const heed__protected *span, int64_t spans,
+                                 heed_arena *arena)
+{
+    const size_t length = strlen(text);
+    char *to = heed_arena_allocate(arena, (MARK_LENGTH + 1) * (length + 1));
+    bool used[HEED_PLACEHOLDERS] = {false};
+    size_t at = 0, n = 0;
+    heed__span s;
+    for (; to && heed__span_next(text, length, at, &s); at = s.end) {
+        int64_t i = 0;
+        while (i < spans && (used[i] || span[i].length != s.end - s.begin ||
+                             memcmp(span[i].text, text + s.begin, span[i].length) != 0))
+            i++;
+        size_t copied = (i < spans ? s.begin : s.end) - at;
+        memcpy(to + n, text + at, copied);
+        n += copied;
+        if (i == spans)
+            continue;
+        used[i] = true;
+        memcpy(to + n, MARK, MARK_LENGTH);
+        to[n + MARK_DIGIT] = (char)('0' + i);
+        n += MARK_LENGTH;
+    }
+    if (to)
+        memcpy(to + n, text + at, length - at + 1);
+    return to;
+}
+
+size_t heed__mark_begin(const char *text, size_t length, size_t at)
+{
+    for (size_t back = 1; back < MARK_LENGTH && back <= at; back++)
+        if (length - (at - back) >= MARK_LENGTH && memcmp(text + at - back, MARK, MARK_LENGTH) == 0)
+            return at - back;
+    return at;
 }
 
 int64_t heed__placeholders(const heed_tokens *t)

@@ -19,6 +19,13 @@ typedef struct heed__protected {
  * where there are none.  False when memory is short. */
 bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__protected **span,
                    int64_t *spans);
+/* How a translation is to begin, with the placeholders of those of the spans that it has.  NULL
+ * when memory is short. */
+const char *heed__protect_prefix(const char *text, const heed__protected *span, int64_t spans,
+                                 heed_arena *arena);
+/* A place of a line that heed__protect made; where the placeholder begins, if it is inside of one.
+ * */
+size_t heed__mark_begin(const char *text, size_t length, size_t at);
 int64_t heed__placeholders(const heed_tokens *t); /* how many there are */
 /* How many of the tokens, from the first on, have at most HEED_PLACEHOLDERS placeholders. */
 int64_t heed__protected_tokens(const heed_tokens *t);

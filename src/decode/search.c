@@ -137,7 +137,7 @@ static heed_status begin(heed__search *s, const heed__request *r)
     heed__sentence *one = s->spare[--s->spares];
     *one = (heed__sentence){.request = *r, .first = s->rows, .rows = 1, .best = one->best};
     s->live[s->sentences++] = one;
-    s->row[s->rows] = (heed__row){.sample = -1, .owed = heed__placeholders_of(r)};
+    s->row[s->rows] = (heed__row){.sample = -1, .owed = heed__placeholders_of(s, r)};
     s->token[s->rows++] = HEED_BOS;
     heed_status status = heed__set_lengths(s, one);
     one->limit_penalty = heed__penalty(s->o, one->limit);

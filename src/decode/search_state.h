@@ -113,7 +113,7 @@ heed_status heed__set_banned(heed__search *s);
 /* Sets s->filter for a row. */
 void heed__set_filter(heed__search *s, const heed__sentence *one, int64_t row);
 /* The placeholders that a hypothesis of this source must have, as heed__row.owed. */
-uint32_t heed__placeholders_of(const heed__request *r);
+uint32_t heed__placeholders_of(const heed__search *s, const heed__request *r);
 /* Tokens of a repetition that end a hypothesis: more where the source repeats itself. */
 int64_t heed__loop_length(const heed_tokens *source);
 /* The row takes a token.  Returns how many of its last tokens only repeat what stands before them,

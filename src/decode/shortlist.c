@@ -130,7 +130,7 @@ heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_tokens *
     for (int64_t i = 0; i < source->count; i++) {
         const int32_t piece = source->id[i], begin = s->offset[piece];
         count += mark(marks, s->token + begin, s->offset[piece + 1] - begin);
-        if (heed__is_placeholder(piece)) /* its own translation */
+        if (heed__is_placeholder(piece) && piece < s->targets) /* its own translation */
             count += mark(marks, &piece, 1);
     }
     heed_status status = reserve(c, count, output, allocator, err);

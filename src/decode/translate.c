@@ -88,8 +88,9 @@ static heed_status align(const struct end *end, const heed__request *r, const he
 {
     const heed_translator *tr = end->job->bulk.tr;
     const bool ended = h->count && h->id[h->count - 1] == HEED_EOS;
-    const heed__side source = {tr->source, r->source},
-                     target = {tr->target, {h->id, h->count - ended}};
+    const heed__part *part = r->owner;
+    const heed__side source = {tr->source, r->source, part->span, part->spans},
+                     target = {tr->target, {h->id, h->count - ended}, part->span, part->spans};
     const heed_real *weight;
     int64_t ld;
     heed_status status =

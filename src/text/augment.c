@@ -82,14 +82,22 @@ static size_t put_character(char *to, size_t at, int32_t c)
     return at + (size_t)utf8proc_encode_char(c, (utf8proc_uint8_t *)to + at);
 }
 
-/* A capital may need more bytes than its small letter; two bytes can become three at most. */
+/* A capital may need more bytes than its small letter; two bytes can become three at most.  Spans
+ * stay what they are. */
 static bool capitals(text *t, heed_arena *arena)
 {
     char *to = heed_arena_allocate(arena, 2 * t->length + 1);
     size_t n = 0;
     int32_t c;
+    heed__span span = {0, 0};
     for (size_t i = 0, size; to && (size = heed__utf8_next(t->at + i, t->length - i, &c));
          i += size) {
+        if (i >= span.end && !heed__span_next(t->at, t->length, i, &span))
+            span = (heed__span){t->length, t->length};
+        if (i >= span.begin) {
+            n = put(to, n, (text){t->at + i, size});
+            continue;
+        }
         if (c == 0xDF) { /* the German sharp s, which has no capital that anybody types */
             to[n++] = 'S';
             c = 's';
@@ -189,6 +197,21 @@ static int64_t only(const text *t, heed__span x, const text *side, const heed__s
     return found;
 }
 
+/* Whether a sentence begins with this word. */
+static bool begins(const text *t, heed__span word)
+{
+    size_t at = word.begin;
+    while (at > 0 && !is_inner(t->at[at - 1]) && !strchr(".!?:", t->at[at - 1]))
+        at--;
+    return at == 0 || strchr(".!?:", t->at[at - 1]);
+}
+
+static bool is_name(const text *t, heed__span word)
+{
+    const char *w = t->at + word.begin;
+    return word.end - word.begin > 1 && w[0] >= 'A' && w[0] <= 'Z' && !(w[1] >= 'A' && w[1] <= 'Z');
+}
+
 /* A capital and some syllables. */
 static void invent(draws *d, char *with)
 {
@@ -234,13 +257,13 @@ static int64_t choose(const heed_augment_options *o, draws *d, const text side[2
         if (there < 0 || only(&side[0], x, &side[0], word[0], words[0]) < 0)
             continue;
         const bool span = is_span[0][i] && is_span[1][there];
-        const bool first_word = i == 0 || there == 0; /* its capital may be the sentence's */
+        /* Its capital may be the sentence's. */
+        const bool first_word = begins(&side[0], x) || begins(&side[1], word[1][there]);
         twin t = {.place = {x, word[1][there]}};
         const bool chosen = happens(d, 0.5);
         if (o->protect > 0 && (span || (protects && chosen)) && *placeholders < HEED_PLACEHOLDERS)
             protect(d, &side[0], x, !span, placeholders, t.with);
-        else if (invents && !span && !first_word && side[0].at[x.begin] >= 'A' &&
-                 side[0].at[x.begin] <= 'Z' && x.end - x.begin > 1)
+        else if (invents && !span && !first_word && is_name(&side[0], x))
             invent(d, t.with);
         if (t.with[0])
             twins[n++] = t;

@@ -188,16 +188,18 @@ static void order_epoch(heed__maker *m, int64_t epoch)
 }
 
 /* The text of a pair, as it is in this epoch. */
-static heed_status text_of(heed__window *w, heed__maker *m, int64_t pair, heed_pair *text)
+static heed_status text_of(heed__window *w, heed__maker *m, int64_t pair, bool join,
+                           heed_pair *text)
 {
-    const heed_augment_options *o = &m->options.augment;
-    if (!heed__augments(o)) {
+    heed_augment_options o = m->options.augment;
+    if (!heed__augments(&o)) {
         *text = heed_corpus_pair(m->corpus, pair);
         return HEED_OK;
     }
+    o.join = join ? o.join : 0;
     heed_rng rng = stream(m, FOR_AUGMENTING, w->position.epoch, pair, 0);
     heed_arena_reset(m->changed);
-    return heed__augment(o, m->corpus, pair, &rng, m->changed, text, &w->err);
+    return heed__augment(&o, m->corpus, pair, &rng, m->changed, text, &w->err);
 }
 
 /* The ids of one side of a pair, from the cache or into it, or into the window. */
@@ -228,19 +230,36 @@ static heed_status tokenise(heed__window *w, heed__maker *m, int side, int64_t p
     return HEED_OK;
 }
 
+/* Pair number `pair` into place n; false after an error. */
+static bool draw_one(heed__window *w, heed__maker *m, int64_t pair, bool join, int64_t n,
+                     heed__drawn *d)
+{
+    heed_pair text;
+    if (text_of(w, m, pair, join, &text) || tokenise(w, m, 0, pair, &text, &m->token[0][n]) ||
+        tokenise(w, m, 1, pair, &text, &m->token[1][n]))
+        return false;
+    *d = (heed__drawn){m->token[1][n].count + 1, m->token[0][n].count + 1, n};
+    return true;
+}
+
+static bool is_long(const heed__maker *m, const heed__drawn *d)
+{
+    return d->source > m->options.max_tokens || d->target > m->options.max_tokens;
+}
+
 /* Draws pairs begin .. end of the order; returns how many were kept. */
 static int64_t draw(heed__window *w, heed__maker *m, int64_t begin, int64_t end)
 {
     int64_t n = 0;
     for (int64_t i = begin; i < end; i++) {
         int64_t pair = m->order ? m->order[i] : i;
-        heed_pair text;
-        if (atomic_load_explicit(m->stop, memory_order_relaxed) || text_of(w, m, pair, &text) ||
-            tokenise(w, m, 0, pair, &text, &m->token[0][n]) ||
-            tokenise(w, m, 1, pair, &text, &m->token[1][n]))
+        heed__drawn d;
+        if (atomic_load_explicit(m->stop, memory_order_relaxed) ||
+            !draw_one(w, m, pair, true, n, &d) ||
+            /* What is too long only because it was joined is taken as it was. */
+            (m->options.augment.join > 0 && is_long(m, &d) && !draw_one(w, m, pair, false, n, &d)))
             return 0;
-        heed__drawn d = {m->token[1][n].count + 1, m->token[0][n].count + 1, n};
-        if (d.source > m->options.max_tokens || d.target > m->options.max_tokens) {
+        if (is_long(m, &d)) {
             w->left_out++;
             continue;
         }

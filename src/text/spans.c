@@ -12,11 +12,13 @@
 /* Bytes of a tag, of braces, of quoted code. */
 #define MOST 200
 
-/* The text from a place on; what stands before it is text[-1], if there is anything. */
+/* Bytes of the name of a mailbox. */
+#define MOST_MAILBOX 64
+
+/* The text from a place on, and how much stands before it. */
 typedef struct place {
     const char *text;
-    size_t left;
-    bool first;
+    size_t left, before;
 } place;
 
 /* ---- characters ---- */
@@ -31,10 +33,27 @@ static bool is_alpha(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters of other scripts count: their bytes are above ASCII. */
-static bool is_word(char c)
+static bool is_word(int32_t c)
 {
-    return is_alpha(c) || is_digit(c) || c == '_' || (unsigned char)c >= 0x80;
+    utf8proc_category_t k = utf8proc_category(c);
+    return c == '_' || (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_NO);
+}
+
+bool heed__word_before(const char *text, size_t at)
+{
+    int32_t c;
+    return heed__utf8_last(text, at, &c) && is_word(c);
+}
+
+bool heed__word_at(const char *text, size_t length, size_t at)
+{
+    int32_t c;
+    return at < length && heed__utf8_next(text + at, length - at, &c) && is_word(c);
+}
+
+static bool word_at(const place *p, size_t i)
+{
+    return heed__word_at(p->text, p->left, i);
 }
 
 static char at(const place *p, size_t i)
@@ -44,13 +63,19 @@ static char at(const place *p, size_t i)
 
 static bool begins_word(const place *p)
 {
-    return p->first || !is_word(p->text[-1]);
+    return !heed__word_before(p->text - p->before, p->before);
 }
 
+/* In small letters or large. */
 static bool starts_with(const place *p, const char *word)
 {
-    size_t n = strlen(word);
-    return p->left >= n && memcmp(p->text, word, n) == 0;
+    size_t n = 0;
+    for (; word[n]; n++) {
+        char c = at(p, n);
+        if (c != word[n] && !(c >= 'A' && c <= 'Z' && c + 32 == word[n]))
+            return false;
+    }
+    return true;
 }
 
 /* How many bytes from `i` on are of a kind. */
@@ -64,9 +89,15 @@ static size_t run(const place *p, size_t i, bool (*is)(char))
 
 /* ---- addresses ---- */
 
-static bool in_address(char c)
+/* Bytes of an address: signs of ASCII, and letters of any script. */
+static size_t address_length(const place *p)
 {
-    return (unsigned char)c > ' ' && c != '<' && c != '>' && c != '"' && c != '`';
+    size_t n = 0;
+    int32_t c;
+    for (size_t size; (size = heed__utf8_next(p->text + n, p->left - n, &c)); n += size)
+        if (c < 0x80 ? c <= ' ' || c == 0x7F || strchr("<>\"`", c) : !is_word(c))
+            break;
+    return n;
 }
 
 /* What ends a sentence or closes a bracket around an address is not of it. */
@@ -89,7 +120,7 @@ static size_t web_address(const place *p)
     static const char *const schemes[] = {"http://", "https://", "ftp://", "file://", "www."};
     for (size_t i = 0; begins_word(p) && i < sizeof schemes / sizeof *schemes; i++) {
         size_t scheme = strlen(schemes[i]);
-        size_t n = starts_with(p, schemes[i]) ? without_stops(p, run(p, 0, in_address)) : 0;
+        size_t n = starts_with(p, schemes[i]) ? without_stops(p, address_length(p)) : 0;
         if (n > scheme)
             return n;
     }
@@ -108,9 +139,11 @@ static bool in_host(char c)
 
 static size_t mail_address(const place *p)
 {
-    if (!begins_word(p) || !(is_alpha(at(p, 0)) || is_digit(at(p, 0))))
+    if (!(is_alpha(at(p, 0)) || is_digit(at(p, 0))) || !begins_word(p))
         return 0;
-    size_t box = run(p, 0, in_mailbox);
+    size_t box = 0;
+    while (box <= MOST_MAILBOX && in_mailbox(at(p, box)))
+        box++;
     if (at(p, box) != '@')
         return 0;
     size_t n = box + 1 + run(p, box + 1, in_host);
@@ -159,7 +192,7 @@ static bool is_size(char c)
 /* %s, %5.2f, %1$d, %(name)s, %lu; but not the sign in "50%d" or "100 % sure". */
 static size_t conversion(const place *p)
 {
-    if (at(p, 0) != '%' || (!p->first && is_digit(p->text[-1])))
+    if (at(p, 0) != '%' || (p->before && is_digit(p->text[-1])))
         return 0;
     size_t n = 1;
     if (at(p, n) == '(') {
@@ -177,7 +210,7 @@ static size_t conversion(const place *p)
         n += 1 + run(p, n + 1, is_digit);
     n += run(p, n, is_size);
     char kind = at(p, n);
-    return kind && strchr("diouxXeEfFgGaAcspn@", kind) && !is_word(at(p, n + 1)) ? n + 1 : 0;
+    return kind && strchr("diouxXeEfFgGaAcspn@", kind) && !word_at(p, n + 1) ? n + 1 : 0;
 }
 
 /* ---- marks ---- */
@@ -263,7 +296,7 @@ static const char *const units[] = {
 static size_t quantity(const place *p)
 {
     if (!is_digit(at(p, 0)) || !begins_word(p) ||
-        (!p->first && (p->text[-1] == '.' || p->text[-1] == ',')))
+        (p->before && (p->text[-1] == '.' || p->text[-1] == ',')))
         return 0;
     size_t n = run(p, 0, is_digit);
     while ((at(p, n) == '.' || at(p, n) == ',') && is_digit(at(p, n + 1)))
@@ -272,7 +305,7 @@ static size_t quantity(const place *p)
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         size_t size = strlen(units[i]);
         if (p->left - n >= size && memcmp(p->text + n, units[i], size) == 0 &&
-            !is_word(at(p, n + size)) && at(p, n + size) != '\'')
+            !word_at(p, n + size) && at(p, n + size) != '\'')
             return n + size;
     }
     return 0;
@@ -287,7 +320,7 @@ bool heed__span_next(const char *text, size_t length, size_t from, heed__span *s
     for (size_t i = from; i < length; i++) {
         if (((unsigned char)text[i] & 0xC0) == 0x80) /* inside of a character */
             continue;
-        place p = {text + i, length - i, i == 0};
+        place p = {text + i, length - i, i};
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             size_t n = kinds[k](&p);
             if (n) {
