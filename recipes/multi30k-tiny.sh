@@ -2,7 +2,9 @@
 # Transformer-tiny on Multi30k en-de (4+4 layers, d 128, ff 256, 4 heads), the set-up of Wu et al.,
 # "Good for Misconceived Reasons" (ACL 2021), whose README reports 41.02 tokenised BLEU on test 2016
 # (71.0/47.5/34.3/24.5): dropout .3, label smoothing .1, Adam .9/.98/1e-8, inverse square root to
-# .005 in 2,000 updates, 8,000 updates of about 8,192 target tokens, mean of the last ten saves, beam 5.
+# .005 in 2,000 updates, 8,000 updates of about 8,192 target tokens, mean of the last ten saves, beam 5,
+# log P / length (theirs by default).  With half of the tokens and a linear decay:
+#     --schedule linear --warmup 1500 --batch-tokens 4096 --max-updates 7000 --valid-every 700 --save-every 0 --average 1
 # DATA: the folder with en-de.train.en, en-de.train.de, en-de.valid.*, en-de.test.2016.*.
 # Scores and times: README.md.
 set -eu
@@ -22,7 +24,7 @@ heed=${HEED:-build/heed}
 score() {
     sed 's/@@ //g' "$DATA/$1.de" >"$model/$1.reference"
     "$heed" evaluate --model "$model" --source "$DATA/$1.en" --reference "$model/$1.reference" \
-        --tokenized --beam 5
+        --tokenized --beam 5 --penalty-form power --length-penalty 1
 }
 score en-de.valid
 [ -z "${TEST:-}" ] || score en-de.test.2016
