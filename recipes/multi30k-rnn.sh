@@ -1,7 +1,7 @@
 #!/bin/sh
 # Multi30k captions as raw text with a recurrent translator, MODELKIND=bahdanau (or luong, sutskever):
-# the same data, subwords, batches and number of updates for all three, and for multi30k-small.sh with
-# FROM=de TO=en.  Attention pictures: heed inspect --model MODEL --attention 'Ein Satz.'
+# the same data, subwords, batches and number of updates for all three; multi30k-small.sh with FROM=de
+# TO=en is the Transformer beside them.  Attention pictures: heed inspect --model MODEL --attention 'Ein Satz.'
 # DATA: the folder with train.de, train.en, val.*, test_2016_flickr.*.
 # Scores and times: README.md.
 set -eu

@@ -9,14 +9,15 @@ shift
 heed=${HEED:-build/heed}
 from=${FROM:-en} to=${TO:-de}
 
-"$heed" train --model "$model" --preset small --dropout 0.2 \
+"$heed" train --model "$model" --preset small --pre-norm --dropout 0.1 \
     --source "$DATA/train.$from" --target "$DATA/train.$to" \
     --valid-source "$DATA/val.$from" --valid-target "$DATA/val.$to" \
-    --vocab-size 8000 --batch-tokens 2048 --clip 1 \
-    --schedule linear --rate 0.002 --warmup 400 --max-updates 4000 --valid-every 400 "$@"
+    --vocab-size 8000 --batch-tokens 384 --clip 1 \
+    --schedule linear --rate 0.0012 --warmup 600 --max-updates 7000 --valid-every 7000 --average 1 "$@"
 
 score() {
-    "$heed" evaluate --model "$model" --source "$DATA/$1.$from" --reference "$DATA/$1.$to"
+    "$heed" evaluate --model "$model" --source "$DATA/$1.$from" --reference "$DATA/$1.$to" \
+        --length-penalty 1
 }
 score val
 [ -z "${TEST:-}" ] || score test_2016_flickr
