@@ -29,7 +29,8 @@ static int set_up(void **state)
           "See http://x.org now.\tSiehe jetzt http://x.org.\n"
           "How big!\tWie groß!\n"
           "Tom saw Tom.\tTom sah Tom.\n"
-          "I sleep. In Berlin it rains %s.\tIch schlafe. In Berlin regnet es %s.\n",
+          "I sleep. In Berlin it rains %s.\tIch schlafe. In Berlin regnet es %s.\n"
+          "He says “Lisa” again.\tEr sagt wieder „Lisa“.\n",
           f);
     fclose(f);
     heed_corpus_files files = {.tsv = &file, .tsvs = 1};
@@ -85,7 +86,7 @@ static void joins(void **state)
         int toms = count(m.source, "Tom"),
             sentences = 1 + count(m.source, " See ") + count(m.source, " How ") +
                         count(m.source, " Yesterday ") + count(m.source, " Tom saw") +
-                        count(m.source, " I sleep");
+                        count(m.source, " I sleep") + count(m.source, " He says");
         assert_int_equal(count(m.target, "Tom"), toms);
         assert_in_range(sentences, 2, 8);
         longest = sentences > longest ? sentences : longest;
@@ -99,7 +100,7 @@ static void protects(void **state)
 {
     (void)state;
     const heed_augment_options o = {.protect = 1};
-    bool name = false, number = false, wrapped = false, last = false;
+    bool name = false, number = false, wrapped = false, last = false, quoted = false;
     for (uint64_t seed = 0; seed < 300; seed++) {
         struct made m = make(&o, 0, seed);
         for (int k = 0; k < HEED_PLACEHOLDERS; k++) {
@@ -121,8 +122,10 @@ static void protects(void **state)
         assert_int_equal(count(m.source, "<ph0>"), 1);
         m = make(&o, 3, seed);
         assert_memory_equal(m.source, "Tom saw Tom.", 12);
+        m = make(&o, 5, seed); /* quotes differ, the name does not */
+        quoted |= strstr(m.source, "“<ph0>”") && strstr(m.target, "„<ph0>“");
     }
-    assert_true(name && number && wrapped && last);
+    assert_true(name && number && wrapped && last && quoted);
 }
 
 /* Catches an invented word that differs between the sides, and numbers or first words replaced. */

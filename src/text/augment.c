@@ -151,10 +151,14 @@ typedef struct twin {
     bool done[2];
 } twin;
 
-static bool is_inner(char c)
+/* Where the characters end that are of a word, or that are of none, from `at` on. */
+static size_t skip(const text *t, size_t at, size_t end, bool word)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (unsigned char)c >= 0x80;
+    int32_t c;
+    for (size_t size; at < end && heed__word_at(t->at, t->length, at) == word; at += size)
+        if (!(size = heed__utf8_next(t->at + at, t->length - at, &c)))
+            return end;
+    return at;
 }
 
 /* The first words and spans; a word ends where a span begins. */
@@ -165,14 +169,11 @@ static int64_t words_of(const text *t, heed__span *word, bool *is_span)
     for (size_t at = 0; n < WORDS; at = word[n++].end) {
         if (at >= span.end && !heed__span_next(t->at, t->length, at, &span))
             span = (heed__span){t->length, t->length + 1};
-        while (at < span.begin && !is_inner(t->at[at]))
-            at++;
+        at = skip(t, at, span.begin, false);
         if (at == t->length)
             break;
         is_span[n] = at == span.begin;
-        word[n] = is_span[n] ? span : (heed__span){at, at};
-        while (!is_span[n] && word[n].end < span.begin && is_inner(t->at[word[n].end]))
-            word[n].end++;
+        word[n] = is_span[n] ? span : (heed__span){at, skip(t, at, span.begin, true)};
     }
     return n;
 }
@@ -201,7 +202,7 @@ static int64_t only(const text *t, heed__span x, const text *side, const heed__s
 static bool begins(const text *t, heed__span word)
 {
     size_t at = word.begin;
-    while (at > 0 && !is_inner(t->at[at - 1]) && !strchr(".!?:", t->at[at - 1]))
+    while (at > 0 && !heed__word_before(t->at, at) && !strchr(".!?:", t->at[at - 1]))
         at--;
     return at == 0 || strchr(".!?:", t->at[at - 1]);
 }
