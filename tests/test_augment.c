@@ -104,7 +104,7 @@ static void protects(void **state)
     for (uint64_t seed = 0; seed < 300; seed++) {
         struct made m = make(&o, 0, seed);
         for (int k = 0; k < HEED_PLACEHOLDERS; k++) {
-            char mark[8];
+            char mark[16];
             snprintf(mark, sizeof mark, "<ph%d>", k);
             assert_in_range(count(m.source, mark), 0, 1);
             assert_int_equal(count(m.source, mark), count(m.target, mark));
