@@ -96,4 +96,14 @@ static inline heed_model *toy_train(void)
     return m;
 }
 
+/* A whole model directory in the folder. */
+static inline void toy_write_folder(const heed_model *m)
+{
+    heed_error err = {0};
+    toy_write_vocabulary(in_folder("shared.vocab"));
+    assert_int_equal(heed_model_describe(folder, &toy_config, &toy_text, &err), HEED_OK);
+    assert_int_equal(heed_params_save(heed_model_params(m), in_folder("model.safetensors"), &err),
+                     HEED_OK);
+}
+
 #endif
