@@ -31,7 +31,10 @@ static const heed_option fields[] = {
 static const char *const quick[] = {"task",  "sort",  "least",    "3",      "most",    "5",
                                     "units", "64",    "batch",    "64",     "updates", "4000",
                                     "rate",  "0.003", "rate-end", "0.0001", NULL};
-static const char *const sort[] = {"task", "sort", "rate-end", "0.00001", NULL};
+/* 256 units learn ten numbers as well, and fail on fifteen. */
+static const char *const sort[] = {"task",  "sort", "units", "64",       "updates",
+                                   "10000", "rate", "0.002", "rate-end", "0.00001",
+                                   "beam",  "4",    NULL};
 static const char *const hull[] = {"task", "hull", "updates", "16000", "rate-end", "0.00001", NULL};
 static const char *const delaunay[] = {"task",     "delaunay", "most", "5",
                                        "rate-end", "0.00001",  NULL};
@@ -132,8 +135,8 @@ static heed_status point(struct system *y, heed_tape *t, int64_t n, int64_t coun
     if (!*found)
         return lab_fail(err, HEED_MEMORY, "out of memory for answers");
     if (draw_batch(y, t, n, n, count, &rng, b) &&
-        !pointer_search(t, &y->net, (pointer_task)s->task, b, s->beam, s->task == POINTER_TSP,
-                        *found))
+        !pointer_search(t, &y->net, (pointer_task)s->task, b, s->beam,
+                        !pointer_ends((pointer_task)s->task), *found))
         return HEED_OK;
     return lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text);
 }

@@ -14,7 +14,8 @@ start=$(date +%s)
 "$heed" train --model "$model" --preset small --pre-norm --dropout 0 \
     --source "$DATA/train.en" --target "$DATA/train.de" \
     --valid-source "$DATA/val.en" --valid-target "$DATA/val.de" \
-    --vocab-size 8000 --batch-tokens 256 --clip 1 \
-    --schedule linear --rate 0.0012 --warmup 600 --max-updates 7600 --valid-every 7600 --average 1 "$@"
+    --vocab-size 8000 --batch-tokens 256 --clip 1 --beta2 0.99 \
+    --schedule linear --rate 0.0012 --warmup 600 --max-updates 6600 --valid-every 6600 --average 1 "$@"
 echo "$(($(date +%s) - start)) seconds" >&2
-"$heed" evaluate --model "$model" --source "$DATA/val.en" --reference "$DATA/val.de"
+"$heed" evaluate --model "$model" --source "$DATA/val.en" --reference "$DATA/val.de" \
+    --penalty-form power --length-penalty 1

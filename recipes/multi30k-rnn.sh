@@ -14,7 +14,7 @@ from=${FROM:-de} to=${TO:-en}
 "$heed" train --model "$model" --preset "${MODELKIND:-bahdanau}" \
     --source "$DATA/train.$from" --target "$DATA/train.$to" \
     --valid-source "$DATA/val.$from" --valid-target "$DATA/val.$to" \
-    --d 256 --dropout 0.2 --vocab-size 8000 --batch-tokens 384 --clip 1 \
+    --d 256 --dropout 0.2 --vocab-size 8000 --batch-tokens 384 --clip 1 --beta2 0.999 \
     --schedule linear --rate 0.0015 --warmup 600 --max-updates 7000 --valid-every 7000 --average 1 "$@"
 
 # Translations are left for `heed evaluate --by-length`.

@@ -23,8 +23,8 @@ enum spoil { ABSENT, NO_ROWS, NO_COLS, ROW_MORE, COL_MORE, COL_LESS, AXIS_MORE, 
  * entries would be the test's own mistake. */
 static bool reads_by_row(const heed_op *op)
 {
-    static const char *const names[] = {"cross_entropy", "project_cross_entropy",
-                                        "project_agreement", "select", "scatter_rows"};
+    static const char *const names[] = {"cross_entropy", "project_cross_entropy", "select",
+                                        "scatter_rows"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(op->name, names[i]) == 0)
             return true;

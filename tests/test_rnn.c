@@ -486,7 +486,7 @@ static void wrong_configurations_are_refused(void **state)
     c.attention.normaliser = HEED_NORMALISE_SOFT;
     refused(&c, " GB with their gradients, this machine has ");
 
-    /* Nothing to look at, and nothing to draw twice. */
+    /* Nothing to look at. */
     c = small_config_of(1);
     heed_model *m = new_model(&c);
     heed_tape *t = new_tape(1);
@@ -495,13 +495,6 @@ static void wrong_configurations_are_refused(void **state)
     const heed_attention_map *maps;
     assert_int_equal(heed_model_attention(m, t, &b, &maps), 0);
     assert_string_equal(heed_tape_error(t)->text, "this model has no attention to look at");
-    heed_model_free(m);
-    c = small_config_of(2);
-    c.attention.normaliser = HEED_NORMALISE_HARD;
-    m = new_model(&c);
-    heed_tape_reset(t);
-    assert_null(heed_model_r_drop(m, t, &b, 1, 1, NULL));
-    assert_non_null(strstr(heed_tape_error(t)->text, "R-Drop does not go with hard attention"));
     heed_model_free(m);
     heed_tape_free(t);
     pairs_free(p);

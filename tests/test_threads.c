@@ -115,7 +115,6 @@ static heed_tensor *column(heed_tape *t, heed_tensor *x)
     X(segment_reverse, heed_segment_reverse(t, x, b->s)) \
     X(cross_entropy, heed_cross_entropy(t, x, b->ids, 0.1)) \
     X(project_cross_entropy, heed_project_cross_entropy(t, x, w, v, b->ids, 0.1, 0.01, NULL)) \
-    X(project_agreement, heed_project_agreement(t, x, w, b->ids, 0.1, 5, 0.01, NULL)) \
     X(attention, heed_attention(t, x, y, y, b->s, b->s, &(heed_attention_options){ \
         .heads = 4, .causal = true, .dropout = 0.1})) \
     X(unit, heed_unit(t, x, 4, 1e-6)) \

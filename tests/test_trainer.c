@@ -145,8 +145,7 @@ static void test_learns_and_translates(void **state)
 static void test_resume_is_identical(void **state)
 {
     (void)state;
-    const char *const *more =
-        MORE("--ema", "0.9", "--accumulate", "2", "--save-every", "7", "--r-drop", "1");
+    const char *const *more = MORE("--ema", "0.9", "--accumulate", "2", "--save-every", "7");
     struct watch whole = {0};
     train_well(in_room("whole"), more, false, &whole);
     for (int64_t stop = 1; stop < 30; stop += 6) {

@@ -189,10 +189,6 @@ heed_model_cost heed_model_costs(const heed_model *m);
  * unsmoothed sum without weight. */
 heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch *batch,
                              double weight, double *nll);
-/* The same with R-Drop: every sentence passes twice, under different dropout, and the two
- * predictions are drawn together (heed_project_agreement).  Twice the work of a step. */
-heed_tensor *heed_model_r_drop(const heed_model *m, heed_tape *t, const heed_batch *batch,
-                               double strength, double weight, double *nll);
 /* Log-probability of every target token of the batch, (N_target) in packed order; lives until the
  * tape is reset.  NULL after an error of the tape. */
 const heed_real *heed_model_score(const heed_model *m, heed_tape *t, const heed_batch *batch);

@@ -169,13 +169,6 @@ heed_tensor *heed_project_cross_entropy(heed_tape *t, heed_tensor *h, heed_tenso
                                         heed_tensor *bias, const int32_t *targets, double smoothing,
                                         double weight, double *nll);
 
-/* The loss of R-Drop (Liang et al. 2021) in the same manner: h (2N,D) has each token twice, in rows
- * n and N+n, under different dropout.  weight times the sum over n of the mean of both
- * cross-entropies + strength/4 (KL(p|p') + KL(p'|p)); nll is the mean of both, too. */
-heed_tensor *heed_project_agreement(heed_tape *t, heed_tensor *h, heed_tensor *w,
-                                    const int32_t *targets, double smoothing, double strength,
-                                    double weight, double *nll);
-
 /* log softmax(h W^T) at targets[n], in chunks of rows: (N,1), without a gradient.  A negative
  * target gives 0. */
 heed_tensor *heed_project_log_p(heed_tape *t, heed_tensor *h, heed_tensor *w,

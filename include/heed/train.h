@@ -138,7 +138,6 @@ typedef struct heed_train_options {
     double rate, rate_floor;
     int64_t warmup;
     double clip;
-    double r_drop;
     double ema;
     int64_t average;
     int average_kind; /* heed_average_kind */
@@ -239,9 +238,6 @@ typedef struct heed_train_options {
                         "updates until the learning rate is at its peak"),                         \
         HEED_OPTION_REAL(owner, at.clip, "clip", "0", 0, 1e30, "X",                                \
                          "largest norm of the gradient; 0: any"),                                  \
-        HEED_OPTION_REAL(owner, at.r_drop, "r-drop", "0", 0, 1000, "A",                            \
-                         "R-Drop: two passes under different dropout, drawn together with "        \
-                         "strength A; 5 is usual; takes twice the time"),                          \
         HEED_OPTION_REAL(owner, at.ema, "ema", "0", 0, 0.9999999, "D",                             \
                          "validate and keep a moving average of the weights with this decay"),     \
         HEED_OPTION_INT(owner, at.average, "average", "5", 0, 100, "K",                            \

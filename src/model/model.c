@@ -25,11 +25,6 @@ const heed__model_class *heed__model_class_of(int arch)
 
 #define BASELINE_MOMENTUM 0.9 /* of the rewards' moving mean, as in Xu et al. 2015 */
 
-static bool is_hard(const heed_model *m)
-{
-    return m->config.attention.normaliser == HEED_NORMALISE_HARD;
-}
-
 /* What becomes of the declared parameters. */
 typedef heed_status finisher(heed_params *p, const uint64_t *seed, heed_error *err);
 
@@ -60,7 +55,7 @@ static heed_status build(heed_model *m, finisher *finish, const uint64_t *seed, 
     m->class->build(m, heed_params_scope(m->params));
     if (!m->parts)
         return heed__fail(err, HEED_MEMORY, "no memory for a model");
-    if (is_hard(m))
+    if (m->config.attention.normaliser == HEED_NORMALISE_HARD)
         heed_reinforce_build(&m->choice, heed_scope_enter(heed_params_scope(m->params), "choice"),
                              BASELINE_MOMENTUM);
     return finish(m->params, seed, err);
@@ -175,51 +170,6 @@ heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch
     return heed_add(
         t, loss,
         heed_reinforce(t, &m->choice, choices, heed_tensor_data(rewards), batch->target, weight));
-}
-
-/* Each sentence twice, the whole batch behind itself; ids of the source (or of both sides of the
- * target) are repeated likewise.  NULL when memory is short. */
-static const heed_segments *twice(const heed_segments *s, heed_arena *arena)
-{
-    int64_t *length = heed_arena_allocate(arena, sizeof *length * (size_t)(2 * s->count));
-    for (int64_t i = 0; length && i < 2 * s->count; i++)
-        length[i] = s->offset[i % s->count + 1] - s->offset[i % s->count];
-    return length ? heed_segments_new(arena, 2 * s->count, length) : NULL;
-}
-
-static const int32_t *ids_twice(const int32_t *ids, int64_t n, heed_arena *arena)
-{
-    int32_t *both = heed_arena_allocate(arena, sizeof *both * (size_t)(2 * n));
-    if (both) {
-        memcpy(both, ids, sizeof *both * (size_t)n);
-        memcpy(both + n, ids, sizeof *both * (size_t)n);
-    }
-    return both;
-}
-
-heed_tensor *heed_model_r_drop(const heed_model *m, heed_tape *t, const heed_batch *batch,
-                               double strength, double weight, double *nll)
-{
-    if (!heed__model_takes(m, t, batch, true))
-        return NULL;
-    if (is_hard(m))
-        return heed_tape_fail(t, HEED_ARGUMENT,
-                              "R-Drop does not go with hard attention: use --attention-choice "
-                              "soft, or leave out R-Drop");
-    heed_arena *arena = heed_tape_arena(t);
-    heed_batch both = {.epoch = batch->epoch,
-                       .pairs = 2 * batch->pairs,
-                       .source = twice(batch->source, arena),
-                       .target = twice(batch->target, arena),
-                       .source_ids = ids_twice(batch->source_ids, batch->source->rows, arena),
-                       .target_in = ids_twice(batch->target_in, batch->target->rows, arena),
-                       .target_out = ids_twice(batch->target_out, batch->target->rows, arena)};
-    if (!both.source || !both.target || !both.source_ids || !both.target_in || !both.target_out)
-        return heed_tape_fail(t, HEED_MEMORY, "no memory for a batch of %lld tokens, twice",
-                              (long long)batch->target->rows);
-    heed_tensor *h = m->class->states(m, t, &both, NULL, NULL); /* (2N,D) */
-    return heed_project_agreement(t, h, m->output, batch->target_out, m->config.label_smoothing,
-                                  strength, weight, nll);
 }
 
 /* Runs without chance and without being recorded, whatever the tape is set to. */

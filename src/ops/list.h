@@ -63,7 +63,6 @@
     X(stop_gradient)                                                                               \
     X(cross_entropy)                                                                               \
     X(project_cross_entropy)                                                                       \
-    X(project_agreement)                                                                           \
     X(project_log_p)                                                                               \
     X(attention)                                                                                   \
     X(pairs_dot)                                                                                   \

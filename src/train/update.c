@@ -56,16 +56,14 @@ static void count_tokens(const heed_trainer *t, heed__update *u)
 
 static heed_status gradients(heed_trainer *t, heed__update *u, heed_error *err)
 {
-    double weight = 1.0 / (double)u->target_tokens, r_drop = t->recipe.train.r_drop;
+    double weight = 1.0 / (double)u->target_tokens;
     for (int64_t i = 0; i < t->recipe.train.accumulate; i++) {
         double nll = 0;
         if (!t->micro[i].pairs)
             continue;
         heed_tape_reset(t->tape);
         heed_tape_step(t->tape, (uint64_t)t->state.update + 1, (uint32_t)i, 0);
-        heed_tensor *loss =
-            r_drop > 0 ? heed_model_r_drop(t->model, t->tape, &t->micro[i], r_drop, weight, &nll)
-                       : heed_model_loss(t->model, t->tape, &t->micro[i], weight, &nll);
+        heed_tensor *loss = heed_model_loss(t->model, t->tape, &t->micro[i], weight, &nll);
         if (heed_backward(t->tape, loss))
             return heed__fail(err, heed_tape_error(t->tape)->status, "%s",
                               heed_tape_error(t->tape)->text);
