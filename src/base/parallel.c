@@ -8,9 +8,9 @@
 
 /* Below this much work in all, one thread does it: opening a region costs two microseconds if the
  * other threads are awake and many times that if they have gone to sleep or have no processor, and
- * 2^16 multiply-adds of a product are done in four.  Not higher: what the threads made together lies
- * in the caches of all, and one of them alone adds two such matrices of 2^16 numbers six times slower
- * than if they were its own. */
+ * 2^16 multiply-adds of a product are done in four.  Not higher: what the threads made together
+ * lies in the caches of all, and one of them alone adds two such matrices of 2^16 numbers six times
+ * slower than if they were its own. */
 #define MINIMUM_WORK (1 << 16)
 
 int heed__parallel_width(int threads, int64_t n, int64_t grain, int64_t work)
