@@ -12,7 +12,7 @@ from=${FROM:-en} to=${TO:-de}
 "$heed" train --model "$model" --preset small --pre-norm --dropout 0.1 \
     --source "$DATA/train.$from" --target "$DATA/train.$to" \
     --valid-source "$DATA/val.$from" --valid-target "$DATA/val.$to" \
-    --vocab-size 8000 --batch-tokens 384 --clip 1 --beta2 0.999 \
+    --vocab-size 8000 --batch-tokens 384 --clip 1 \
     --schedule linear --rate 0.0012 --warmup 600 --max-updates 7000 --valid-every 7000 --average 1 "$@"
 
 score() {

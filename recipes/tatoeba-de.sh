@@ -10,7 +10,7 @@ heed=${HEED:-build/heed}
 
 "$heed" train --model "$model" --preset small --pre-norm \
     --tsv "$DATA/train.tsv.gz" --valid-tsv "$DATA/dev.tsv" \
-    --vocab-size 8000 --batch-tokens 384 --clip 1 --beta2 0.999 \
+    --vocab-size 8000 --batch-tokens 384 --clip 1 \
     --schedule linear --rate 0.0011 --warmup 800 --max-updates 9500 --valid-every 9500 --average 1 "$@"
 
 score() {

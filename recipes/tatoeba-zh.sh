@@ -11,7 +11,7 @@ heed=${HEED:-build/heed}
 
 "$heed" train --model "$model" --preset small --pre-norm --dropout 0.15 \
     --tsv "$DATA/train.tsv.gz" --valid-tsv "$DATA/dev.tsv" --valid-tokenize zh \
-    --vocab-size 8000 --vocab-coverage 0.9995 --batch-tokens 256 --clip 1 --beta2 0.999 \
+    --vocab-size 8000 --vocab-coverage 0.9995 --batch-tokens 256 --clip 1 \
     --schedule linear --rate 0.0009 --warmup 800 --max-updates 12000 --valid-every 6000 --average 1 "$@"
 
 score() {

@@ -21,7 +21,7 @@ awk 'NR % 50 != 0' "$text/help.tsv" >"$text/help-train.tsv"
 "$heed" train --model "$model" --preset deep --pre-norm --d 320 --ff 1280 --heads 5 \
     --tsv "$DATA/train.tsv.gz" --tsv "$text/help-train.tsv" --valid-tsv "$DATA/dev.tsv" \
     --vocab-size 10000 --join 0.1 --protect 0.15 --invent 0.05 --vary 0.1 \
-    --batch-tokens 2048 --clip 1 --beta2 0.999 \
+    --batch-tokens 2048 --clip 1 \
     --schedule linear --rate 0.0012 --warmup 1000 --max-updates 24000 --valid-every 2000 "$@"
 "$heed" convert "$model" "$model-int8"
 
