@@ -8,44 +8,7 @@
 
 #include "decode/translator.h"
 #include "folder.h"
-#include "toy_translator.h"
-
-static heed_model *model;
-static heed_vocab *vocab;
-static heed_translator *translator;
-static heed_arena *arena;
-
-static int set_up(void **state)
-{
-    if (make_folder(state))
-        return -1;
-    heed_error err = {0};
-    toy_write_vocabulary(in_folder("shared.vocab"));
-    model = toy_train();
-    vocab = heed_vocab_open(in_folder("shared.vocab"), NULL, NULL, &err);
-    translator = vocab ? heed_translator_new(model, vocab, vocab, 1, NULL, &err) : NULL;
-    arena = heed_arena_new(NULL, &err);
-    if (err.status)
-        print_error("%s\n", err.text);
-    return err.status;
-}
-
-static int tear_down(void **state)
-{
-    heed_arena_free(arena);
-    heed_translator_free(translator);
-    heed_vocab_free(vocab);
-    heed_model_free(model);
-    return remove_folder(state);
-}
-
-static void translate(const heed_search_options *o, const char *const *lines, int64_t count,
-                      heed_translation *out)
-{
-    heed_error err = {0};
-    if (heed_translate(translator, o, lines, count, arena, out, &err))
-        fail_msg("%s", err.text);
-}
+#include "toy_fixture.h"
 
 /* Spans of every kind between words, more of them than there are placeholders; what the words
  * between them are is drawn. */
@@ -125,5 +88,5 @@ static void test_spans_survive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_spans_survive)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, toy_set_up, toy_tear_down);
 }

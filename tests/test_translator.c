@@ -11,39 +11,10 @@
 #include "decode/translator.h"
 #include "failing_allocator.h"
 #include "folder.h"
-#include "toy_translator.h"
+#include "toy_fixture.h"
 
-static heed_model *model;
-static heed_vocab *vocab;
-static heed_translator *translator;
-static heed_arena *arena;
 static const heed_search_options beam_4 = {
     .beam = 4, .length_penalty = 0.6, .n_best = 1, .extra_length = 50};
-
-/* One model for all tests; it takes a second to train. */
-static int set_up_all(void **state)
-{
-    if (make_folder(state))
-        return -1;
-    heed_error err = {0};
-    toy_write_vocabulary(in_folder("shared.vocab"));
-    model = toy_train();
-    vocab = heed_vocab_open(in_folder("shared.vocab"), NULL, NULL, &err);
-    translator = vocab ? heed_translator_new(model, vocab, vocab, 1, NULL, &err) : NULL;
-    arena = heed_arena_new(NULL, &err);
-    if (err.status)
-        print_error("%s\n", err.text);
-    return err.status;
-}
-
-static int tear_down_all(void **state)
-{
-    heed_arena_free(arena);
-    heed_translator_free(translator);
-    heed_vocab_free(vocab);
-    heed_model_free(model);
-    return remove_folder(state);
-}
 
 static int reset(void **state)
 {
@@ -74,14 +45,6 @@ static void assert_capitals(const char *text, const char *line)
     assert_int_equal(strlen(text), strlen(line));
     for (size_t i = 0; line[i]; i++)
         assert_int_equal(text[i], toupper((unsigned char)line[i]));
-}
-
-static void translate(const heed_search_options *o, const char *const *lines, int64_t count,
-                      heed_translation *out)
-{
-    heed_error err = {0};
-    if (heed_translate(translator, o, lines, count, arena, out, &err))
-        fail_msg("%s", err.text);
 }
 
 /* Catches lines that come back in another order, a wrong vocabulary on one side, BOS or EOS in the
@@ -518,5 +481,5 @@ int main(void)
         cmocka_unit_test_setup(test_wrong_options, reset),
         cmocka_unit_test_setup(test_out_of_memory, reset),
     };
-    return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
+    return cmocka_run_group_tests(tests, toy_set_up, toy_tear_down);
 }
