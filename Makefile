@@ -135,6 +135,7 @@ endif
 PROGRAM := $(if $(wildcard cli/main.c),$(OUT)/heed)
 HEADERS := $(wildcard include/heed/*.h)
 MAN := $(wildcard man/*.1)
+MODELS := $(wildcard models/*)
 SO := libheed.so.$(VERSION)
 # The double and the sanitized builds prove things; they are not linked by others.  The examples are
 # written for the installed library, which computes in float.
@@ -331,7 +332,7 @@ bench-peers: ## the same training steps in heed and in PyTorch, alternately: mak
 	@$(MAKE) $(JOBS) build
 	@bench/peers/run build/heed
 
-# Headers, both libraries, heed.pc, the program and its page; DESTDIR stages, PREFIX is for good.
+# Headers, both libraries, heed.pc, the program, its page and its models; DESTDIR stages, PREFIX is for good.
 install: ## into PREFIX (/usr/local), staged under DESTDIR
 	$(if $(REAL)$(SAN),$(error the double and the sanitized builds are not for installing))
 	@tools/deps build $(DEPS)
@@ -350,10 +351,14 @@ ifneq ($(MAN),)
 	install -d '$(DESTDIR)$(PREFIX)/share/man/man1'
 	install -m 644 $(MAN) '$(DESTDIR)$(PREFIX)/share/man/man1'
 endif
+	set -e; for model in $(MODELS); do \
+	    to='$(DESTDIR)$(PREFIX)/share/heed'/$$model; \
+	    install -d "$$to"; install -m 644 $$model/* "$$to"; \
+	done
 	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" != 0 ] || ldconfig
 
 uninstall: ## remove what install brought
-	rm -rf '$(DESTDIR)$(PREFIX)/include/heed'
+	rm -rf '$(DESTDIR)$(PREFIX)/include/heed' $(MODELS:%='$(DESTDIR)$(PREFIX)/share/heed/%')
 	rm -f '$(DESTDIR)$(LIBDIR)'/libheed.a '$(DESTDIR)$(LIBDIR)'/libheed.so* \
 	    '$(DESTDIR)$(LIBDIR)/pkgconfig/heed.pc' '$(DESTDIR)$(PREFIX)/bin/heed' \
 	    $(patsubst man/%,'$(DESTDIR)$(PREFIX)/share/man/man1/%',$(MAN))

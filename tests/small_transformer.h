@@ -149,4 +149,35 @@ static inline heed_real *score(const heed_model *m, heed_tape *t, const heed_bat
     return memcpy(copy, log_p, (size_t)b->target->rows * sizeof *copy);
 }
 
+/* Calls check with configurations that between them have every part of a layer in each of its
+ * forms; dropout, which must not act outside of training, is in all of them. */
+static inline void for_each_form(void (*check)(const heed_model_config *))
+{
+    heed_model_config config = small_config();
+    heed_transformer_config *c = &config.transformer;
+    config.dropout = config.attention.dropout = c->ff_dropout = 0.3;
+    check(&config);
+    c->pre_norm = true;
+    c->norm = HEED_NORM_RMS;
+    c->positions = HEED_POSITIONS_LEARNED;
+    c->attention_bias = true;
+    c->activation = HEED_GELU;
+    config.tying = HEED_TIE_NONE;
+    config.source_vocabulary = VOCABULARY + 2;
+    check(&config);
+    c->norm = HEED_NORM_BATCH;
+    c->pre_norm = false;
+    c->d_k = 3;
+    c->d_v = 5;
+    c->positions = HEED_POSITIONS_NONE;
+    config.tying = HEED_TIE_TARGET;
+    c->scale_scores = false;
+    check(&config);
+    c->residual = false;
+    c->positions = HEED_POSITIONS_SINUSOID_HALVES;
+    check(&config);
+    c->pre_norm = true;
+    check(&config);
+}
+
 #endif

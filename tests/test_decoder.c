@@ -7,27 +7,9 @@
 static void cached_steps_are_the_forward_pass(void **state)
 {
     (void)state;
-    heed_model_config config = small_config();
-    heed_transformer_config *c = &config.transformer;
-    config.dropout = config.attention.dropout = c->ff_dropout = 0.3; /* must not act */
-    check_model(&config);
-    c->pre_norm = true;
-    c->norm = HEED_NORM_RMS;
-    c->positions = HEED_POSITIONS_LEARNED;
-    c->attention_bias = true;
-    config.tying = HEED_TIE_NONE;
-    config.source_vocabulary = VOCABULARY + 2;
-    check_model(&config);
-    c->norm = HEED_NORM_BATCH;
-    c->pre_norm = false;
-    c->d_k = 3;
-    c->d_v = 5;
-    c->positions = HEED_POSITIONS_NONE;
-    config.tying = HEED_TIE_TARGET;
-    c->scale_scores = false;
-    check_model(&config);
+    for_each_form(check_model);
     for (int score = HEED_SCORE_DOT; score <= HEED_SCORE_LOCATION; score++) {
-        config = small_config();
+        heed_model_config config = small_config();
         config.attention.score = score;
         check_model(&config);
     }

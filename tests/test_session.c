@@ -96,31 +96,7 @@ static void check_model(const heed_model_config *config)
 static void rows_are_the_forward_pass(void **state)
 {
     (void)state;
-    heed_model_config config = small_config();
-    heed_transformer_config *c = &config.transformer;
-    config.dropout = config.attention.dropout = c->ff_dropout = 0.3; /* must not act */
-    check_model(&config);
-    c->pre_norm = true;
-    c->norm = HEED_NORM_RMS;
-    c->positions = HEED_POSITIONS_LEARNED;
-    c->attention_bias = true;
-    c->activation = HEED_GELU;
-    config.tying = HEED_TIE_NONE;
-    config.source_vocabulary = VOCABULARY + 2;
-    check_model(&config);
-    c->norm = HEED_NORM_BATCH;
-    c->pre_norm = false;
-    c->d_k = 3;
-    c->d_v = 5;
-    c->positions = HEED_POSITIONS_NONE;
-    config.tying = HEED_TIE_TARGET;
-    c->scale_scores = false;
-    check_model(&config);
-    c->residual = false;
-    c->positions = HEED_POSITIONS_SINUSOID_HALVES;
-    check_model(&config);
-    c->pre_norm = true;
-    check_model(&config);
+    for_each_form(check_model);
 }
 
 /* ---- the same bits ---- */
