@@ -47,12 +47,15 @@ static int run_kernels(int argc, const char *const *argv)
     static const char *const subjects[] = {"kernels", "train", "decode", NULL};
     invocation in;
     struct settings s;
-    int code = EXIT_DONE;
+    int code = EXIT_DONE, subject;
     if (!invocation_begin(&in, &bench_options, argc, argv, &s))
         code = in.exit_code;
-    else if (choose_word("benchmark", in.words.items[0], subjects) < 0)
+    else if ((subject = choose_word("benchmark", in.words.items[0], subjects)) != 0) {
+        if (subject > 0) /* these have options of their own */
+            complain("'%s' must come before its options: heed bench %s [options]",
+                     subjects[subject], subjects[subject]);
         code = EXIT_USAGE;
-    else if (!bench_kernels(&(bench_settings){(int)s.common.threads, s.common.json, s.only}))
+    } else if (!bench_kernels(&(bench_settings){(int)s.common.threads, s.common.json, s.only}))
         code = EXIT_FAILED;
     invocation_end(&in);
     return code;

@@ -87,8 +87,12 @@ int choose_word(const char *what, const char *word, const char *const *names)
     const char *near = heed_option_nearest(word, names, n);
     if (near)
         complain("unknown %s '%s'; did you mean '%s'?", what, word, near);
-    else
+    else if (n > 4)
         complain("unknown %s '%s'", what, word);
+    else
+        complain("unknown %s '%s', expected %s%s%s%s%s%s%s", what, word, names[0],
+                 n > 2 ? ", " : "", n > 2 ? names[1] : "", n > 3 ? ", " : "", n > 3 ? names[2] : "",
+                 n > 1 ? " or " : "", n > 1 ? names[n - 1] : "");
     return -1;
 }
 

@@ -1,5 +1,6 @@
 /* convert.c: `heed convert`: a model with other numbers, for decoding. */
 #include "command.h"
+#include "models.h"
 #include "numbers.h"
 
 #include <heed/decode.h>
@@ -37,7 +38,7 @@ int convert_run(int argc, const char *const *argv)
     invocation in;
     struct settings s;
     if (invocation_begin(&in, &convert_options, argc, argv, &s)) {
-        const char *from = in.words.items[0], *to = in.words.items[1];
+        const char *from = find_model(in.words.items[0], NULL, in.arena), *to = in.words.items[1];
         heed_error err = {0};
         in.exit_code = EXIT_DONE;
         if (heed_convert(from, to, numbers_kind(&s.numbers), &err)) {

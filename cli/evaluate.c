@@ -2,6 +2,7 @@
 #include "evaluate.h"
 #include "command.h"
 #include "lines.h"
+#include "models.h"
 
 #include <heed/decode.h>
 #include <stdio.h>
@@ -59,7 +60,8 @@ static const heed_option fields[] = {
     HEED_OPTION_BOOL(struct settings, e.json, "json", NULL,
                      "print one JSON object, or one a line with --sentence"),
     HEED_OPTION_TEXT(struct settings, model, "model", NULL, "DIR",
-                     "translate --source with this model instead of reading translations"),
+                     "translate --source with this model, a directory or the name of an installed "
+                     "one, instead of reading translations"),
     HEED_OPTION_TEXT(struct settings, source, "source", NULL, "FILE",
                      "what --model translates, or was translated"),
     HEED_SEARCH_OPTIONS(struct settings, search),
@@ -206,7 +208,7 @@ static bool read_input(const struct settings *s, const heed_option_list *files, 
         (s->compare && !read_all(&in->other, s->compare, &in->reference, &y->lines)))
         return false;
     y->reference = in->reference.line;
-    y->source = s->source ? in->source.line : y->reference;
+    y->source = s->source ? in->source.line : NULL;
     y->count = s->model || !files->count ? 1 : files->count;
     y->name[0] = s->model ? s->model : "-";
     if (s->model)
@@ -258,9 +260,11 @@ static bool usage_is_right(struct settings *s, const heed_option_list *words)
 {
     if (!s->reference)
         complain("option '--reference' is missing, expected a file");
-    else if (s->model ? !s->source : s->source && !s->by_length)
-        complain("option '--%s' is missing, expected with '--%s'", s->model ? "source" : "model",
-                 s->model ? "model" : "source");
+    else if (!s->source && (s->model || s->by_length))
+        complain("option '--source' is missing, expected with '--%s'",
+                 s->model ? "model" : "by-length");
+    else if (s->source && !s->model && !s->by_length)
+        complain("option '--source' is for '--model', which translates it, or for '--by-length'");
     else if (s->model && words->count)
         complain("unexpected argument '%s': the translations come from '--model'", words->items[0]);
     else if (words->count > 1 && !s->by_length)
@@ -281,6 +285,8 @@ static bool usage_is_right(struct settings *s, const heed_option_list *words)
         complain("option '--output' draws what '--by-length' computes: expected both");
     else if (s->output && !ends_with(s->output, ".svg"))
         complain("option '--output' must end in .svg");
+    else if (s->by_length && !length_edges_right(s->by_length))
+        ; /* it has said so */
     else if (s->tokenized && s->e.tokenize != HEED_TOKENIZE_13A)
         complain("options '--tokenized' and '--tokenize' exclude each other");
     else if (evaluation_choose(&s->e, s->metrics)) {
@@ -299,8 +305,11 @@ int evaluate_run(int argc, const char *const *argv)
     int code = EXIT_USAGE;
     if (!invocation_begin(&in, &evaluate_options, argc, argv, &s))
         code = in.exit_code;
-    else if (usage_is_right(&s, &in.words))
+    else if (usage_is_right(&s, &in.words)) {
+        if (s.model)
+            s.model = find_model(s.model, NULL, in.arena);
         code = run_all(&s, &in.words, in.arena) ? EXIT_DONE : EXIT_FAILED;
+    }
     invocation_end(&in);
     return code;
 }

@@ -48,8 +48,10 @@ struct systems {
     const char *const *source, *const *reference;
     int64_t lines;
 };
+/* False after saying what is wrong with "10,15,20". */
+bool length_edges_right(const char *edges);
 /* A table, or JSON, and curves in the file `output` unless that is NULL: scores of the groups of
- * source lengths that edges, "10,15,20", make.  False after saying what went wrong. */
+ * source lengths that edges, which are right, make.  False after saying what went wrong. */
 bool evaluate_by_length(const struct evaluation *e, const struct systems *s, const char *edges,
                         const char *output, heed_arena *arena);
 

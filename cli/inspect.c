@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 static const heed_option fields[] = {
-    HEED_OPTION_TEXT(struct inspect_settings, model, "model", NULL, "DIR", "the model directory"),
+    MODEL_OPTION(struct inspect_settings),
     HEED_OPTION_TEXT(struct inspect_settings, attention, "attention", NULL, "TEXT",
                      "translate this sentence and show where the model looked"),
     HEED_OPTION_TEXT(struct inspect_settings, target, "target", NULL, "TEXT",
@@ -27,6 +27,7 @@ static const heed_option fields[] = {
                     "which head of the layer, from 1"),
     HEED_OPTION_BOOL(struct inspect_settings, pieces, "pieces", NULL,
                      "show pieces as they are instead of joining them to words"),
+    PROTECT_OPTION(struct inspect_settings),
     HEED_OPTION_INT(struct inspect_settings, beam, "beam", "4", 1, 1000, "N",
                     "hypotheses kept while translating; 1 is greedy"),
     HEED_OPTION_INT(struct inspect_settings, width, "width", "0", 0, 10000, "N",
@@ -293,6 +294,8 @@ int inspect_run(int argc, const char *const *argv)
     } else {
         heed_error err = {0};
         heed_translator *tr = heed_translator_open(s.model, 1, NULL, &err);
+        if (tr)
+            heed_translator_protect(tr, s.protect);
         if (!tr)
             complain("%s", err.text);
         else if (s.attention ? inspect_attention(&s, tr, in.arena) : inspect_facts(&s, tr))

@@ -10,11 +10,10 @@ struct inspect_settings {
     int64_t layer, head, beam, width;
     int kind;   /* heed_attention_kind, in the order of the option's words */
     int colour; /* auto, always, never */
-    bool pieces, json;
+    bool pieces, protect, json;
 };
 /* Both say what went wrong and return false then. */
 bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr);
-bool inspect_attention(const struct inspect_settings *s, const heed_translator *tr,
-                       heed_arena *arena);
+bool inspect_attention(const struct inspect_settings *s, heed_translator *tr, heed_arena *arena);
 
 #endif

@@ -33,37 +33,43 @@ static heed_status out_of_memory(heed_error *err)
 
 /* ---- the pair ---- */
 
-/* What the model writes, as ids without EOS. */
-static heed_status translate(struct view *v, const struct inspect_settings *s,
-                             const heed_translator *tr, heed_error *err)
+/* What the model writes.  A line that it took in parts has an EOS behind each. */
+static heed_status translate(struct view *v, const struct inspect_settings *s, heed_translator *tr,
+                             heed_error *err)
 {
     heed_search_options o = {
         .beam = s->beam, .length_penalty = 0.6, .n_best = 1, .extra_length = 50};
-    heed_hypothesis best = {0};
-    heed_session *session = heed_session_new(heed_translator_engine(tr),
-                                             &(heed_session_options){.threads = 1}, NULL, err);
-    if (session && heed_search(session, &o, &v->source_ids, 1, v->arena, &best, err) == HEED_OK) {
-        bool ended = best.count > 0 && best.id[best.count - 1] == HEED_EOS;
-        v->target_ids = (heed_tokens){best.id, best.count - ended};
-    }
-    heed_session_free(session);
-    return err->status;
+    heed_translation t;
+    if (heed_translate(tr, &o, &s->attention, 1, v->arena, &t, err))
+        return err->status;
+    int32_t *id = heed_arena_allocate(v->arena, sizeof *id * (size_t)(t.tokens + 1));
+    if (!id)
+        return out_of_memory(err);
+    int64_t n = 0;
+    for (int64_t i = 0; i < t.tokens; i++)
+        if (t.id[i] != HEED_EOS)
+            id[n++] = t.id[i];
+    v->target_ids = (heed_tokens){id, n};
+    v->translation = t.text;
+    return HEED_OK;
 }
 
-static heed_status encode(struct view *v, const struct inspect_settings *s,
-                          const heed_translator *tr, heed_error *err)
+static heed_status encode(struct view *v, const struct inspect_settings *s, heed_translator *tr,
+                          heed_error *err)
 {
-    heed_status status = heed_vocab_encode(v->source, s->attention, strlen(s->attention), v->arena,
-                                           &v->source_ids, err);
-    if (status)
-        return status;
-    status = s->target ? heed_vocab_encode(v->target, s->target, strlen(s->target), v->arena,
-                                           &v->target_ids, err)
-                       : translate(v, s, tr, err);
-    if (status)
-        return status;
-    return heed_vocab_decode(v->target, v->target_ids.id, v->target_ids.count, v->arena,
-                             &v->translation, err);
+    heed_tokens pair[2] = {{0}};
+    bool repaired;
+    if (heed_translator_encode(tr, s->attention, s->target, v->arena, pair, &repaired, err))
+        return err->status;
+    if (repaired) {
+        err->status = HEED_ARGUMENT;
+        snprintf(err->text, sizeof err->text, "the text to look at is not UTF-8");
+        return err->status;
+    }
+    v->source_ids = pair[0];
+    v->target_ids = pair[1];
+    v->translation = s->target;
+    return s->target ? HEED_OK : translate(v, s, tr, err);
 }
 
 /* ---- labels ---- */
@@ -263,8 +269,7 @@ static heed_status show(const struct inspect_settings *s, struct view *v, heed_e
     return HEED_OK;
 }
 
-bool inspect_attention(const struct inspect_settings *s, const heed_translator *tr,
-                       heed_arena *arena)
+bool inspect_attention(const struct inspect_settings *s, heed_translator *tr, heed_arena *arena)
 {
     struct view v = {
         .arena = arena, .source = heed_translator_source(tr), .target = heed_translator_target(tr)};

@@ -121,16 +121,23 @@ static int run_lab(const lab *l, const void *settings, heed_arena *arena)
     return EXIT_DONE;
 }
 
-/* --quick stands for a preset, which must be known before the other options are read. */
+/* --quick stands for a preset, which must be known before the other options are read.  NULL after
+ * saying what is wrong. */
 static const char **quick_words(heed_arena *arena, int *argc, const char *const *argv)
 {
     const char **words = heed_arena_allocate(arena, sizeof *words * (size_t)(*argc + 2));
-    bool quick = false;
+    bool quick = false, preset = false;
     for (int i = 0; words && i < *argc; i++) {
         quick |= strcmp(argv[i], "--quick") == 0;
+        preset |= strncmp(argv[i], "--preset", 8) == 0;
         words[i] = argv[i];
     }
-    if (words && quick) {
+    if (!words || (quick && preset)) {
+        complain("%s",
+                 words ? "options '--quick' and '--preset' exclude each other" : "out of memory");
+        return NULL;
+    }
+    if (quick) {
         words[(*argc)++] = "--preset";
         words[(*argc)++] = "quick";
     }
@@ -141,11 +148,13 @@ static int begin_lab(const lab *l, int argc, const char *const *argv)
 {
     invocation in = {.exit_code = EXIT_FAILED};
     heed_arena *arena = heed_arena_new(NULL, NULL);
-    const char **words = arena ? quick_words(arena, &argc, argv) : NULL;
     void *settings = arena ? heed_arena_allocate(arena, l->settings) : NULL;
+    const char **words = settings ? quick_words(arena, &argc, argv) : NULL;
     int code = EXIT_FAILED;
-    if (!words || !settings) {
+    if (!settings) {
         complain("out of memory");
+    } else if (!words) {
+        code = EXIT_USAGE;
     } else {
         code = invocation_begin(&in, l->options, argc, words, settings)
                    ? run_lab(l, settings, in.arena)

@@ -12,17 +12,18 @@
 
 struct settings {
     const char *model, *source, *target;
-    bool per_token, normalize;
+    bool per_token, normalize, protect;
     int64_t threads;
 };
 static const heed_option fields[] = {
-    HEED_OPTION_TEXT(struct settings, model, "model", NULL, "DIR", "the model's directory"),
+    MODEL_OPTION(struct settings),
     HEED_OPTION_TEXT(struct settings, source, "source", NULL, "FILE", "lines to translate"),
     HEED_OPTION_TEXT(struct settings, target, "target", NULL, "FILE", "their translations"),
     HEED_OPTION_BOOL(struct settings, per_token, "per-token", NULL,
                      "after the sum a tab and each token with its own: piece:log-probability"),
     HEED_OPTION_BOOL(struct settings, normalize, "normalize", NULL,
                      "divide the sum by the number of tokens, end of sentence included"),
+    PROTECT_OPTION(struct settings),
     HEED_OPTION_INT(struct settings, threads, "threads", NULL, 1, 64, "N",
                     "threads to use; all processors if not given"),
 };
@@ -99,10 +100,12 @@ static bool run_all(struct run *r)
         r->tr = heed_translator_open(r->s->model, (int)r->s->threads, NULL, &err);
         r->arena = r->tr ? heed_arena_new(NULL, &err) : NULL;
         good = r->arena != NULL;
-        if (good)
+        if (good) {
+            heed_translator_protect(r->tr, r->s->protect);
             good = score_files(r, &source, &target);
-        else
+        } else {
             complain("%s", err.text);
+        }
     }
     lines_close(&source);
     lines_close(&target);

@@ -1,6 +1,7 @@
 /* shortlist.c: `heed shortlist`: lists of likely translations, so that decoding need not look at
  * the whole vocabulary. */
 #include "command.h"
+#include "models.h"
 
 #include <heed/train.h>
 #include <stdio.h>
@@ -72,8 +73,10 @@ int shortlist_run(int argc, const char *const *argv)
                      s.source.count, s.target.count);
         else if (s.source.count + s.tsv.count == 0)
             complain("there is no text, expected '--source' and '--target', or '--tsv'");
-        else
+        else {
+            s.model = find_model(s.model, NULL, in.arena);
             in.exit_code = learn(&s) ? EXIT_DONE : EXIT_FAILED;
+        }
         if (in.exit_code == EXIT_USAGE)
             fprintf(stderr, "try '%s --help'\n", shortlist_options.command);
     }

@@ -13,9 +13,7 @@
 #define SECONDS_SHOWN 0.2 /* between two looks at the progress */
 
 static const heed_option fields[] = {
-    HEED_OPTION_TEXT(struct translate_settings, model, "model", NULL, "DIR",
-                     "the model's directory, or the name of an installed one (heed list models); "
-                     "HEED_MODEL, or the first installed, if not given"),
+    MODEL_OPTION(struct translate_settings),
     HEED_OPTION_TEXT(struct translate_settings, to, "to", NULL, "LANGUAGE",
                      "without --model: the installed one that translates into it"),
     HEED_SEARCH_OPTIONS(struct translate_settings, search),
@@ -40,9 +38,7 @@ static const heed_option fields[] = {
     HEED_OPTION_BOOL(struct translate_settings, shortlist, "shortlist", NULL,
                      "look only at pieces that 'heed shortlist' found likely for each line: faster "
                      "where the vocabulary is large"),
-    HEED_OPTION_BOOL(struct translate_settings, protect, "protect", "true",
-                     "addresses, %s, {name}, <b>, emoji, 3.5 km come out as they are, with models "
-                     "that were trained with --protect"),
+    PROTECT_OPTION(struct translate_settings),
     HEED_OPTION_INT(struct translate_settings, threads, "threads", NULL, 1, 64, "N",
                     "threads to use; all processors if not given"),
     HEED_OPTION_INT(struct translate_settings, workers, "workers", "0", 0, 64, "N",

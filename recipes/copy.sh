@@ -5,7 +5,7 @@
 # random, and a thousand held-out sequences are counted.
 #   reached: 1000 of 1000 exact, greedy, with each of five seeds, and the same with --reverse, where
 #            the target is the source backwards
-#   takes:   7 seconds of one core
+#   takes:   8 seconds of one core
 # Makes its data itself, and leaves it in FOLDER (build/copy or build/reverse) with FOLDER/model.  The
 # options go to `heed train`; HEED names another program than build/heed.
 set -eu

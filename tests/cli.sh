@@ -45,6 +45,10 @@ run list op
 exits 2; complains "heed: unknown list 'op'; did you mean 'ops'?"; quiet_out
 run bench kernel
 exits 2; complains "heed: unknown benchmark 'kernel'; did you mean 'kernels'?"; quiet_out
+run list nonsense
+exits 2; complains "heed: unknown list 'nonsense', expected ops, attention or models"; quiet_out
+run bench --json train
+exits 2; complains "heed: 'train' must come before its options: heed bench train [options]"; quiet_out
 run bench kernels --only nothing-like-this --threads 1
 exits 1; complains "heed: no measurement has 'nothing-like-this' in its name"
 

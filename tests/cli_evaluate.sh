@@ -71,18 +71,20 @@ grep -q '<svg ' groups.svg && grep -q 'worse' groups.svg; verdict $? 'no picture
 run evaluate --reference long.ref --source src --by-length 2,4 --metric ter --json worse
 exits 0
 says '^{"from":3,"to":4,"lines":1,"mean_words":3,"systems":\[{"name":"worse","ter":0}\]}$'
-run evaluate --reference long.ref --by-length 9 --metric ter worse
+run evaluate --reference long.ref --source src --by-length 9 --metric ter worse
 exits 0; prints 'TER         lines   worse' '1-9             3   47.37' '10-             0       -'
+refuses 2 "heed: option '--source' is missing, expected with '--by-length'" \
+    --reference long.ref --by-length 9 worse
 refuses 2 "heed: unexpected argument 'worse': several files are compared with '--by-length' or, two, with '--compare'" \
     --reference long.ref long.ref worse
-refuses 1 "heed: option '--by-length' is '4,2', expected up to 30 rising numbers of words with commas between, as in 10,15,20" \
-    --reference long.ref --by-length 4,2 worse
+refuses 2 "heed: option '--by-length' is '4,2', expected up to 30 rising numbers of words with commas between, as in 10,15,20" \
+    --reference long.ref --source src --by-length 4,2 worse
 refuses 2 "heed: option '--output' draws what '--by-length' computes: expected both" \
     --reference long.ref --output x.svg worse
 refuses 2 "heed: option '--output' must end in .svg" \
-    --reference long.ref --by-length 2 --output x.png worse
+    --reference long.ref --source src --by-length 2 --output x.png worse
 refuses 2 "heed: options '--by-length' and '--compare' exclude each other" \
-    --reference long.ref --by-length 2 --compare worse worse
+    --reference long.ref --source src --by-length 2 --compare worse worse
 
 # Catches JSON that machines cannot read, or fields that are missing.
 run evaluate --reference ref --json hyp
@@ -118,9 +120,10 @@ refuses 2 "heed: option '--reference' is missing, expected a file" hyp
 refuses 2 "heed: unknown metric 'blue'; did you mean 'bleu'?" --reference ref --metric blue hyp
 complains "try 'heed evaluate --help'"
 refuses 2 "heed: metric 'ter' is there twice" --reference ref --metric ter,bleu,ter hyp
-refuses 2 "heed: unknown metric ''" --reference ref --metric bleu, hyp
+refuses 2 "heed: unknown metric '', expected bleu, chrf, chrf++ or ter" --reference ref --metric bleu, hyp
 refuses 2 "heed: option '--source' is missing, expected with '--model'" --reference ref --model m
-refuses 2 "heed: option '--model' is missing, expected with '--source'" --reference ref --source s
+refuses 2 "heed: option '--source' is for '--model', which translates it, or for '--by-length'" \
+    --reference ref --source s
 refuses 2 "heed: unexpected argument 'hyp': the translations come from '--model'" \
     --reference ref --model m --source s hyp
 refuses 2 "heed: option '--n-best' is 2, expected 1: only the best translation is scored" \

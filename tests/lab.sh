@@ -33,6 +33,8 @@ exits 2; complains "heed: unknown lab 'ntn'; did you mean 'ntm'?"; quiet_out
 run lab ntm
 exits 2; complains "heed: missing option '--model': the directory to make"; quiet_out
 complains "try 'heed lab ntm --help'"
+run lab ntm --model m --quick --preset copy
+exits 2; complains "heed: options '--quick' and '--preset' exclude each other"; quiet_out
 run lab ntm --model m --task sorting
 exits 2; mentions "option '--task' is 'sorting'"; quiet_out
 run lab pointer --model m --least 9 --most 5

@@ -58,6 +58,20 @@ Gestern mag <ph3> den Schlüssel.
 END
 run translate --model m --threads 1
 exits 0; quiet_err; same out expected
+
+# Catches a score, or a picture, of something else than what was translated.
+run translate --model m --threads 1 --json
+sed 's/.*"log_p":\[\([^]]*\)\].*/\1/' out | awk -F , '{ s = 0; for (i = 1; i <= NF; i++) s += $i; printf "%.3f\n", s }' >sums
+run score --model m --source in --target expected --threads 1
+exits 0; quiet_err
+paste out sums | awk '{ d = $1 - $2 } d > 0.002 || d < -0.002 { exit 1 }'
+verdict $? 'a translation does not have the score that it was found with'
+run score --model m --source in --target expected --threads 1 --no-protect
+exits 0
+paste out sums | awk '{ d = $1 - $2 } d < -1 { n++ } END { exit n < 5 }'
+verdict $? 'spans are placeholders, though nobody wants them to be'
+run inspect --model m --attention 'Yesterday jane@x.org likes the tree.'
+exits 0; says '^Gestern mag jane@x\.org den Baum\.$'; says '<ph0>'
 : >in
 
 finish

@@ -101,6 +101,10 @@ static void takes_out_and_puts_back(void **state)
     assert_string_equal(heed__restore("<ph3>: <ph0> F <ph1>", span, 4, arena),
                         "http://x.org: <b>F</b> %s");
     assert_string_equal(heed__restore("", span, 4, arena), "<b> </b> %s http://x.org");
+    assert_string_equal(
+        heed__protect_again("Ein <b>fettes</b> %s bei http://x.org.", span, 4, arena),
+        "Ein <ph0> fettes <ph1> <ph2> bei <ph3>.");
+    assert_string_equal(heed__protect_again("<b> </b>", span, 4, arena), "<ph0> <ph1>");
     assert_string_equal(heed__restore("<ph7> <ph", span, 0, arena), "<ph7> <ph");
 
     /* Quotes are no words to be glued to. */
@@ -109,7 +113,7 @@ static void takes_out_and_puts_back(void **state)
     assert_true(heed__protect(&quoted, &length, arena, &span, &spans));
     assert_memory_equal(quoted, "“<ph0>” is missing", length);
     assert_string_equal(heed__restore("Datei <ph0> fehlt", span, 1, arena), "Datei {name} fehlt");
-    assert_string_equal(heed__protect_prefix("Nur {name} %s {name}", span, 1, arena),
+    assert_string_equal(heed__protect_again("Nur {name} %s {name}", span, 1, arena),
                         "Nur <ph0> %s {name}");
     assert_int_equal(heed__mark_begin("a <ph0> b", 9, 4), 2);
     assert_int_equal(heed__mark_begin("a <ph0> b", 9, 7), 7);

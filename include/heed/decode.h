@@ -159,8 +159,9 @@ typedef struct heed_search_options {
                          "--sample from p^(1/T): below 1 safer, above 1 wilder"),                  \
         HEED_OPTION_INT(owner, at.top_k, "top-k", "0", 0, INT32_MAX, "K",                          \
                         "--sample from the K most probable tokens; 0: from all"),                  \
-        HEED_OPTION_REAL(owner, at.top_p, "top-p", "1", 0, 1, "P",                                 \
-                         "--sample from the fewest tokens of probability P together"),             \
+        HEED_OPTION_REAL(                                                                          \
+            owner, at.top_p, "top-p", "1", 0, 1, "P",                                              \
+            "--sample from the fewest tokens of probability P together; 0: from all"),             \
         HEED_OPTION_INT(owner, at.seed, "seed", "1", 0, INT64_MAX, "N",                            \
                         "another one, and --sample draws other translations")
 
@@ -203,6 +204,12 @@ heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folde
 /* Whether addresses, %s, {name}, <b>, emoji, 3.5 km and the like come out as they went in, each
  * once; they do with every model that was trained for it, unless this says no. */
 void heed_translator_protect(heed_translator *tr, bool on);
+/* A pair as the model sees it, without EOS: spans of the source that must not change are
+ * placeholders on both sides.  The target may be NULL.  repaired: as in heed_translation.  Lives in
+ * the arena. */
+heed_status heed_translator_encode(const heed_translator *tr, const char *source,
+                                   const char *target, heed_arena *arena, heed_tokens pair[2],
+                                   bool *repaired, heed_error *err);
 const heed_vocab *heed_translator_source(const heed_translator *tr);
 const heed_vocab *heed_translator_target(const heed_translator *tr);
 
@@ -258,8 +265,8 @@ heed_status heed_translate_stream(heed_translator *tr, const heed_search_options
                                   const heed_stream_options *so, const heed_line_stream *stream,
                                   heed_error *err);
 /* How probable given translations are: target[i] of source[i], its EOS included; score is log_p.
- * An empty line is a sentence of nothing but EOS.  Spans are scored as the text they are.  Refuses
- * a line that is longer than the model takes.  Lives in the arena. */
+ * An empty line is a sentence of nothing but EOS.  Tokens are those of heed_translator_encode.
+ * Refuses a line that is longer than the model takes.  Lives in the arena. */
 heed_status heed_score(heed_translator *tr, const char *const *source, const char *const *target,
                        int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err);
 

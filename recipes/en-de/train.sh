@@ -14,7 +14,7 @@ text=$model.text
 
 mkdir -p "$text"
 "$here/help.sh" >"$text/help.tsv"
-# One pair in fifty is for validation.
+# One pair in fifty is for the report.
 awk 'NR % 50 == 0' "$text/help.tsv" >"$text/help-dev.tsv"
 awk 'NR % 50 != 0' "$text/help.tsv" >"$text/help-train.tsv"
 
@@ -25,3 +25,8 @@ awk 'NR % 50 != 0' "$text/help.tsv" >"$text/help-train.tsv"
     --schedule linear --rate 0.0012 --warmup 1000 --max-updates 25000 --valid-every 2500 --average 1 "$@"
 "$heed" convert "$model" "$model-int8"
 "$here/report.sh" "$model-int8"
+cut -f 1 "$text/help-dev.tsv" >"$text/help-dev.en"
+cut -f 2 "$text/help-dev.tsv" >"$text/help-dev.de"
+echo "paragraphs of the help: $(wc -l <"$text/help-dev.en") lines"
+"$heed" evaluate --model "$model-int8" --source "$text/help-dev.en" --reference "$text/help-dev.de" \
+    --metric bleu,chrf

@@ -99,7 +99,7 @@ static heed_status read_line(const heed__bulk *b, const heed_source_line *given,
         heed__cut_line(b->tr->source, given->text, &b->limits, arena, &e->line, err);
     const char *begin = given->prefix;
     if (!status && begin && e->line.parts && e->line.part[0].spans)
-        begin = heed__protect_prefix(begin, e->line.part[0].span, e->line.part[0].spans, arena);
+        begin = heed__protect_again(begin, e->line.part[0].span, e->line.part[0].spans, arena);
     if (!status && given->prefix)
         status = begin ? heed__encode_line(b->tr->target, begin, arena, &prefix, &repaired, err)
                        : heed__fail(err, HEED_MEMORY, "out of memory for a prefix");

@@ -203,6 +203,42 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
     return cut(&plain, length, err);
 }
 
+/* ---- pairs ---- */
+
+static heed_status encode_source(const heed_translator *tr, const char *text, heed_arena *arena,
+                                 heed__part *whole, bool *repaired, heed_error *err)
+{
+    const heed__limits limits = {INT32_MAX, INT32_MAX, tr->protects};
+    heed__line line;
+    heed_status status = heed__cut_line(tr->source, text, &limits, arena, &line, err);
+    *whole = (heed__part){.spans = 0};
+    *repaired = line.repaired;
+    if (status || line.parts == 0)
+        return status;
+    *whole = line.part[0];
+    if (line.parts == 1)
+        return HEED_OK;
+    whole->spans = 0; /* more spans than placeholders */
+    return heed__encode_line(tr->source, text, arena, &whole->tokens, repaired, err);
+}
+
+heed_status heed_translator_encode(const heed_translator *tr, const char *source,
+                                   const char *target, heed_arena *arena, heed_tokens pair[2],
+                                   bool *repaired, heed_error *err)
+{
+    heed__part whole;
+    bool repaired_target = false;
+    heed_status status = encode_source(tr, source, arena, &whole, repaired, err);
+    if (!status && target && whole.spans &&
+        !(target = heed__protect_again(target, whole.span, whole.spans, arena)))
+        status = heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
+    if (!status && target)
+        status = heed__encode_line(tr->target, target, arena, &pair[1], &repaired_target, err);
+    pair[0] = whole.tokens;
+    *repaired |= repaired_target;
+    return status;
+}
+
 /* ---- joining ---- */
 
 /* Chinese and Japanese put no space between sentences. */

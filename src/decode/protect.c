@@ -55,11 +55,11 @@ bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__p
     return true;
 }
 
-const char *heed__protect_prefix(const char *text, const heed__protected *span, int64_t spans,
-                                 heed_arena *arena)
+const char *heed__protect_again(const char *text, const heed__protected *span, int64_t spans,
+                                heed_arena *arena)
 {
     const size_t length = strlen(text);
-    char *to = heed_arena_allocate(arena, (MARK_LENGTH + 1) * (length + 1));
+    char *to = heed_arena_allocate(arena, (MARK_LENGTH + 3) * (length + 1));
     bool used[HEED_PLACEHOLDERS] = {false};
     size_t at = 0, n = 0;
     heed__span s;
@@ -74,9 +74,13 @@ const char *heed__protect_prefix(const char *text, const heed__protected *span, 
         if (i == spans)
             continue;
         used[i] = true;
+        if (span[i].glued_left && n > 0 && to[n - 1] != ' ')
+            to[n++] = ' ';
         memcpy(to + n, MARK, MARK_LENGTH);
         to[n + MARK_DIGIT] = (char)('0' + i);
         n += MARK_LENGTH;
+        if (span[i].glued_right && text[s.end] && text[s.end] != ' ')
+            to[n++] = ' ';
     }
     if (to)
         memcpy(to + n, text + at, length - at + 1);

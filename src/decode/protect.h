@@ -19,10 +19,10 @@ typedef struct heed__protected {
  * where there are none.  False when memory is short. */
 bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__protected **span,
                    int64_t *spans);
-/* How a translation is to begin, with the placeholders of those of the spans that it has.  NULL
- * when memory is short. */
-const char *heed__protect_prefix(const char *text, const heed__protected *span, int64_t spans,
-                                 heed_arena *arena);
+/* The opposite of heed__restore: a translation, or how it is to begin, with placeholders for those
+ * of the spans that it has.  NULL when memory is short. */
+const char *heed__protect_again(const char *text, const heed__protected *span, int64_t spans,
+                                heed_arena *arena);
 /* A place of a line that heed__protect made; where the placeholder begins, if it is inside of one.
  * */
 size_t heed__mark_begin(const char *text, size_t length, size_t at);

@@ -15,23 +15,16 @@ struct pairs {
     heed__crew crew; /* its lock guards the two above, and next */
 };
 
-static heed_status encode_side(const heed_translator *tr, const heed_vocab *v, const char *side,
-                               const char *const *lines, int64_t count, heed_tokens **tokens,
-                               heed_error *err)
+static heed_status check_length(const struct pairs *p, int64_t i, const char *side,
+                                const heed_tokens *tokens, heed_error *err)
 {
-    int64_t longest = heed_engine_configuration(tr->engine)->longest - 1; /* EOS has its place */
-    heed_tokens *t = *tokens = heed__take(tr->lines, count, sizeof *t, err);
-    heed_status status = t ? HEED_OK : HEED_MEMORY;
-    for (int64_t i = 0; !status && i < count; i++) {
-        bool repaired;
-        status = heed__encode_line(v, lines[i], tr->lines, &t[i], &repaired, err);
-        if (!status && t[i].count > longest)
-            status = heed__fail(err, HEED_ARGUMENT,
-                                "the %s of pair %lld has %lld tokens, expected at most %lld as the "
-                                "model takes",
-                                side, (long long)i + 1, (long long)t[i].count, (long long)longest);
-    }
-    return status;
+    int64_t longest = heed_engine_configuration(p->tr->engine)->longest - 1; /* EOS has its place */
+    if (tokens->count <= longest)
+        return HEED_OK;
+    return heed__fail(
+        err, HEED_ARGUMENT,
+        "the %s of pair %lld has %lld tokens, expected at most %lld as the model takes", side,
+        (long long)i + 1, (long long)tokens->count, (long long)longest);
 }
 
 static heed_status prepare(struct pairs *p, const char *const *source, const char *const *target,
@@ -39,18 +32,24 @@ static heed_status prepare(struct pairs *p, const char *const *source, const cha
 {
     heed_translator *tr = p->tr;
     heed_arena_reset(tr->lines);
-    heed_status status = encode_side(tr, tr->source, "source", source, p->count, &p->source, err);
-    if (!status)
-        status = encode_side(tr, tr->target, "target", target, p->count, &p->target, err);
-    if (status)
-        return status;
+    p->source = heed__take(tr->lines, p->count, sizeof *p->source, err);
+    p->target = heed__take(tr->lines, p->count, sizeof *p->target, err);
     int64_t *length = heed__take(tr->lines, p->count, sizeof *length, err);
-    for (int64_t i = 0; length && i < p->count; i++) {
-        int64_t m = p->source[i].count, n = p->target[i].count;
-        length[i] = m > n ? m : n;
+    if (!p->source || !p->target || !length)
+        return HEED_MEMORY;
+    for (int64_t i = 0; i < p->count; i++) {
+        heed_tokens pair[2];
+        bool repaired;
+        if (heed_translator_encode(tr, source[i], target[i], tr->lines, pair, &repaired, err) ||
+            check_length(p, i, "source", &pair[0], err) ||
+            check_length(p, i, "target", &pair[1], err))
+            return err->status;
+        p->source[i] = pair[0];
+        p->target[i] = pair[1];
+        length[i] = pair[0].count > pair[1].count ? pair[0].count : pair[1].count;
     }
     int64_t most = heed_engine_configuration(tr->engine)->longest;
-    p->order = length ? heed__longest_first(length, p->count, most, tr->lines, err) : NULL;
+    p->order = heed__longest_first(length, p->count, most, tr->lines, err);
     return p->order ? HEED_OK : HEED_MEMORY;
 }
 
