@@ -101,21 +101,3 @@ bool ends_with(const char *text, const char *end)
     size_t n = strlen(text), m = strlen(end);
     return n > m && strcmp(text + n - m, end) == 0;
 }
-
-heed_status write_file(const char *path, const char *text, heed_error *err)
-{
-    char temporary[4096];
-    errno = 0;
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    FILE *f = n < (int)sizeof temporary ? fopen(temporary, "w") : NULL;
-    bool ok = f && fputs(text, f) >= 0;
-    ok = f && fclose(f) == 0 && ok && rename(temporary, path) == 0;
-    if (ok)
-        return HEED_OK;
-    err->status = HEED_IO;
-    snprintf(err->text, sizeof err->text, "cannot write '%.400s': %s", path,
-             errno ? strerror(errno) : "the name is too long");
-    if (f)
-        remove(temporary);
-    return err->status;
-}

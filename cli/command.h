@@ -66,8 +66,6 @@ void complain(const char *format, ...)
 bool results_written(void);
 /* A JSON string on stdout; text is UTF-8. */
 void print_json_text(const char *text);
-/* Under a temporary name first, so that a full disk leaves what was there. */
-heed_status write_file(const char *path, const char *text, heed_error *err);
 bool ends_with(const char *text, const char *end);
 /* One of several words, as in `heed list ops`: its index, or -1 after saying what was meant.  names
  * ends with NULL. */

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "evaluate.h"
 
+#include <heed/io.h>
 #include <heed/show.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,7 +164,7 @@ static heed_status draw(const struct evaluation *e, const struct systems *s,
     const char *svg;
     heed_status status = heed_curves_svg("Scores by source length", "words in the source", panels,
                                          e->count, arena, &svg, err);
-    return status ? status : write_file(path, svg, err);
+    return status ? status : heed_text_save(path, svg, err);
 }
 
 bool length_edges_right(const char *edges)

@@ -154,6 +154,9 @@ static json_t *facts(const struct inspect_settings *s, const heed_translator *tr
     json_object_set_new(all, "parameters", json_integer((json_int_t)heed_params_trainable(p)));
     json_object_set_new(all, "parts", parameters(p));
     json_object_set_new(all, "files", files(s->model));
+    int bits = heed_engine_weight_bits(heed_translator_engine(tr));
+    if (bits)
+        json_object_set_new(all, "weight_bits", json_integer(bits));
     json_t *run = training(s->model);
     if (run)
         json_object_set_new(all, "training", run);
@@ -218,6 +221,8 @@ static void print_facts(const json_t *all)
     else
         printf("vocabulary: %s, %lld source and %lld target pieces\n", tokens, number(v, "source"),
                number(v, "target"));
+    if (number(all, "weight_bits"))
+        printf("weights: int8, of %lld bits\n", number(all, "weight_bits"));
     printf("sentences: up to %lld tokens\n", number(json_object_get(all, "config"), "longest"));
     print_counts("parameters", "all", json_object_get(all, "parts"));
     print_counts("bytes", "all", json_object_get(all, "files"));

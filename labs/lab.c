@@ -29,8 +29,16 @@ heed_status lab_fail(heed_error *err, heed_status status, const char *format, ..
 void lab_report(lab_session *r, double value, lab_relation relation, double target,
                 const char *format, ...)
 {
-    if (r->count == LAB_FIGURES)
-        return;
+    if (r->count == r->room) {
+        int room = r->room ? 2 * r->room : 64;
+        lab_figure *more = heed_arena_allocate(r->arena, sizeof *more * (size_t)room);
+        if (!more)
+            return;
+        if (r->count)
+            memcpy(more, r->figures, sizeof *more * (size_t)r->count);
+        r->figures = more;
+        r->room = room;
+    }
     lab_figure *f = &r->figures[r->count++];
     int n = 0;
     *f = (lab_figure){.value = value};

@@ -82,13 +82,12 @@ typedef struct lab_figure {
 } lab_figure;
 bool lab_figure_met(const lab_figure *f);
 
-#define LAB_FIGURES 256
 typedef struct lab_session {
     const lab_common *options;
     lab_hooks hooks;
-    heed_arena *arena; /* for as long as the run */
-    lab_figure figures[LAB_FIGURES];
-    int count;
+    heed_arena *arena;   /* for as long as the run */
+    lab_figure *figures; /* (count) */
+    int count, room;
     uint64_t seed;  /* of the model at hand */
     bool chosen;    /* it is the one that is kept: its figures have targets */
     bool stopped;   /* by hooks.stop */

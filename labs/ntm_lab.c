@@ -344,6 +344,11 @@ static heed_status draw(void *context, lab_session *r, heed_tape *t, heed_error 
 static heed_status run(lab_session *r, const void *settings, heed_error *err)
 {
     struct system y = {.settings = settings};
+    if (y.settings->task == NTM_NGRAMS && y.settings->longest && y.settings->longest < 7)
+        return lab_fail(err, HEED_ARGUMENT,
+                        "option '--longest' is %lld, expected 7 at least: the law needs 5 bits to "
+                        "see and more to predict",
+                        (long long)y.settings->longest);
     lab_system system = {.context = &y,
                          .build = build,
                          .loss = loss,

@@ -144,25 +144,30 @@ double ntm_ngrams_optimum(const ntm_batch *b)
 
 /* ---- 4.5 priority sort: twenty vectors with a priority each, the sixteen highest in order ---- */
 
-enum { SORTED = 16, MOST_SORTED = 64 };
+enum { SORTED = 16 };
+
+/* Whether vector i comes before j: by its priority; equals in their order. */
+static bool precedes(const ntm_batch *b, int64_t s, int64_t i, int64_t j)
+{
+    heed_real x = x_at(b, i, s)[BITS], y = x_at(b, j, s)[BITS];
+    return x > y || (x == y && i < j);
+}
 
 static void draw_sort(const ntm_batch *b, ntm_size size, struct draw *d, int64_t s)
 {
-    double priority[MOST_SORTED];
-    bool taken[MOST_SORTED] = {false};
     x_at(b, size.length, s)[BITS + 1] = 1;
     for (int64_t i = 0; i < size.length; i++) {
-        priority[i] = 2 * draw_uniform(d) - 1;
+        heed_real priority = (heed_real)(2 * draw_uniform(d) - 1);
         draw_bits(d, x_at(b, i, s), BITS);
-        x_at(b, i, s)[BITS] = (heed_real)priority[i];
+        x_at(b, i, s)[BITS] = priority;
     }
-    for (int64_t i = 0; i < b->steps - b->first; i++) {
-        int64_t best = -1;
+    for (int64_t i = 0, last = -1; i < b->steps - b->first; i++) {
+        int64_t best = -1; /* of those behind the last one */
         for (int64_t j = 0; j < size.length; j++)
-            if (!taken[j] && (best < 0 || priority[j] > priority[best]))
+            if ((last < 0 || precedes(b, s, last, j)) && (best < 0 || precedes(b, s, j, best)))
                 best = j;
-        taken[best] = true;
         memcpy(target_at(b, i, s), x_at(b, best, s), BITS * sizeof(heed_real));
+        last = best;
     }
 }
 

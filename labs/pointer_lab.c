@@ -1,5 +1,6 @@
 /* pointer_lab.c: `heed lab pointer`: trains a Pointer Network on random points with exact answers,
  * tests it also on more points than it has seen, and draws what it found. */
+#include "geometry.h"
 #include "lab.h"
 #include "pointer.h"
 
@@ -287,6 +288,11 @@ static heed_status run(lab_session *r, const void *settings, heed_error *err)
     if (y.settings->least > y.settings->most)
         return lab_fail(err, HEED_ARGUMENT, "option '--least' is %lld, more than '--most', %lld",
                         (long long)y.settings->least, (long long)y.settings->most);
+    if (y.settings->task == POINTER_TSP && y.settings->most > GEOMETRY_TOUR)
+        return lab_fail(err, HEED_ARGUMENT,
+                        "option '--most' is %lld, expected at most %d: shortest tours through more "
+                        "points take too long to find",
+                        (long long)y.settings->most, GEOMETRY_TOUR);
     lab_system system = {.context = &y,
                          .build = build,
                          .loss = loss,

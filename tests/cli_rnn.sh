@@ -30,6 +30,12 @@ for kind in sutskever bahdanau luong; do
     run inspect --model $kind
     exits 0; says "^$kind: rnn, 1+1 layers of [lg][sr][tu]"
 done
+# Catches layers that are counted though they do not attend.
+run train --model three --preset luong --embedding 16 $small --decoder-layers 3 --max-updates 5 \
+    --valid-every 5
+exits 0
+run translate --model three --alignments source
+exits 0; says ' ||| '
 run inspect --model bahdanau
 says ', d 16, embedding 16, both directions, attends before the step: additive, global, soft$'
 run inspect --model bahdanau --attention 'w1 w2 w3' --json

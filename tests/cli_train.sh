@@ -138,6 +138,9 @@ bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --mode
     bad 1 "raise --longest" --model m $ok $small --tokens whitespace --longest 5
     bad 2 '--vocab-type bpe learns to cut words' --model m $ok --tokens whitespace --vocab-type bpe
     bad 2 '--vocab-min-count needs --tokens whitespace' --model m $ok --vocab-min-count 2
+    bad 2 '--momentum needs --optimizer sgd or rmsprop' --model m $ok --momentum 0.9
+    bad 2 '--rate-floor needs --schedule cosine or linear' --model m $ok --rate-floor 0.1
+    bad 2 "option '--keep' is '200', expected a whole number from 1 to 100" --model m $ok --keep 200
     bad 2 '--vocab-size is 5, expected at least 14' --model m $ok --vocab-size 5
     bad 1 "cannot make the directory 'train.s/m': Not a directory" --model train.s/m $ok
 }

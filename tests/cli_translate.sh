@@ -165,6 +165,10 @@ says '^{"line":3,"error":"expected a field \\"text\\" that is a text","txt":"a",
 says '^{"line":5,"error":"expected a field \\"prefix\\" that is a text"}$'
 says '^{"line":6,"text":"D",'
 complains 'heed: lines that are no JSON objects to translate: 4; their "error" says why'
+# Catches a prefix longer than the model takes that ends the work of all others.
+{ echo '{"text":"a"}'; printf '{"text":"b","prefix":"A'; printf ' A%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; echo '"}'; echo '{"text":"c"}'; } >long
+run translate --model m --json long
+exits 0; says '^{"line":1,"text":"A",'; says '^{"line":2,"text":"A A A'; says '^{"line":3,"text":"C",'
 run translate --model m
 exits 0; [ "$(wc -l <out)" = 6 ]; verdict $? 'without --json an object is a line like any other'
 

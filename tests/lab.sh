@@ -39,6 +39,10 @@ run lab ntm --model m --task sorting
 exits 2; mentions "option '--task' is 'sorting'"; quiet_out
 run lab pointer --model m --least 9 --most 5
 exits 2; complains "heed: option '--least' is 9, more than '--most', 5"; quiet_out
+run lab pointer --model m --task tsp --most 20
+exits 2; mentions "option '--most' is 20, expected at most 16"; quiet_out
+run lab ntm --model m --task ngrams --longest 5
+exits 2; mentions "option '--longest' is 5, expected 7 at least"; quiet_out
 mkdir there
 run lab ntm --model there
 exits 1; complains "heed: cannot make the directory 'there': File exists"; quiet_out

@@ -30,7 +30,8 @@ static int set_up(void **state)
           "How big!\tWie groß!\n"
           "Tom saw Tom.\tTom sah Tom.\n"
           "I sleep. In Berlin it rains %s.\tIch schlafe. In Berlin regnet es %s.\n"
-          "He says “Lisa” again.\tEr sagt wieder „Lisa“.\n",
+          "He says “Lisa” again.\tEr sagt wieder „Lisa“.\n"
+          "Click <b>here</b> now.\tJetzt <b>hier</b> klicken.\n",
           f);
     fclose(f);
     heed_corpus_files files = {.tsv = &file, .tsvs = 1};
@@ -86,7 +87,8 @@ static void joins(void **state)
         int toms = count(m.source, "Tom"),
             sentences = 1 + count(m.source, " See ") + count(m.source, " How ") +
                         count(m.source, " Yesterday ") + count(m.source, " Tom saw") +
-                        count(m.source, " I sleep") + count(m.source, " He says");
+                        count(m.source, " I sleep") + count(m.source, " He says") +
+                        count(m.source, " Click");
         assert_int_equal(count(m.target, "Tom"), toms);
         assert_in_range(sentences, 2, 8);
         longest = sentences > longest ? sentences : longest;
@@ -124,6 +126,9 @@ static void protects(void **state)
         assert_memory_equal(m.source, "Tom saw Tom.", 12);
         m = make(&o, 5, seed); /* quotes differ, the name does not */
         quoted |= strstr(m.source, "“<ph0>”") && strstr(m.target, "„<ph0>“");
+        m = make(&o, 6, seed); /* as they are when a line is translated */
+        assert_memory_equal(m.source, "Click <ph0> here <ph1> now.", 27);
+        assert_memory_equal(m.target, "Jetzt <ph0> hier <ph1> klicken.", 31);
     }
     assert_true(name && number && wrapped && last && quoted);
 }

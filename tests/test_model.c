@@ -286,6 +286,25 @@ static void wrong_batches_are_refused(void **state)
     heed_model_free(m);
 }
 
+/* Catches: a model that no machine can hold, and that is found out only when the system kills the
+ * process. */
+static void more_than_there_is(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ARCHITECTURES; i++) {
+        heed_model_config config = small_config_of(i);
+        config.d = 1 << 16;
+        config.attention.score = HEED_SCORE_LOCATION; /* a column for each place */
+        config.longest = 1000000;
+        heed_error err = {0};
+        if (i == 1) /* attends to nothing */
+            continue;
+        assert_null(heed_model_outline(&config, NULL, &err));
+        assert_int_equal(err.status, HEED_MEMORY);
+        assert_non_null(strstr(err.text, "this machine has"));
+    }
+}
+
 /* Catches: an unchecked allocation, a leak where building stops half-way, an error without a text.
  */
 static void check_memory(int architecture)
@@ -325,6 +344,7 @@ int main(void)
         cmocka_unit_test(attention_maps_are_in_order),
         cmocka_unit_test(wrong_configurations_are_refused),
         cmocka_unit_test(wrong_batches_are_refused),
+        cmocka_unit_test(more_than_there_is),
         cmocka_unit_test(memory_fails_at_every_allocation),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);

@@ -208,6 +208,7 @@ static void recalling(void **state)
 static void sorting(void **state)
 {
     (void)state;
+    assert_int_equal(draw(NTM_SORT, 200, 1, 1).steps, 217); /* more than the paper has */
     ntm_batch b = draw(NTM_SORT, 20, 1, 4);
     assert_int_equal(b.steps - b.first, 16);
     for (int64_t s = 0; s < 4; s++)

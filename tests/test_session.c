@@ -339,6 +339,21 @@ static void wrong_calls_are_refused(void **state)
     heed_session_free(s);
     heed_engine_free(e);
     heed_model_free(m);
+
+    config = small_config_of(2); /* it is not packed */
+    m = new_model(&config);
+    e = new_engine(m);
+    s = new_session(e, 1);
+    assert_int_equal(heed_session_add(s, &(heed_tokens){ids, 2}, 1, NULL), HEED_OK);
+    err = (heed_error){0};
+    assert_int_equal(heed_session_add(s, &(heed_tokens){ids, 2}, 1, &err), HEED_ARGUMENT);
+    assert_string_equal(err.text,
+                        "this model takes new sentences only when it has no rows, found 1");
+    heed_session_clear(s);
+    assert_int_equal(heed_session_add(s, &(heed_tokens){ids, 2}, 1, NULL), HEED_OK);
+    heed_session_free(s);
+    heed_engine_free(e);
+    heed_model_free(m);
 }
 
 /* One translation, with a beam that widens and narrows and a sentence that joins. */

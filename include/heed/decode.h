@@ -50,6 +50,8 @@ void heed_engine_free(heed_engine *e);
 /* Opens the shortlist of a model directory (heed_shortlist_train), for sessions that ask for it. */
 heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_error *err);
 const heed_model_config *heed_engine_configuration(const heed_engine *e);
+/* Of a weight that is a whole number, 7 or 8; 0: they are floating-point numbers. */
+int heed_engine_weight_bits(const heed_engine *e);
 
 /* One state of decoding: rows of hypotheses that are added, stepped and reordered.  One thread at a
  * time.  What a row gives depends neither on the other rows nor on the number
@@ -237,8 +239,8 @@ heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
 /* A line that comes by itself. */
 typedef struct heed_source_line {
     const char *text;   /* until next is called again; NULL: there is none */
-    const char *prefix; /* how its translations begin (of a line that is split: the first part);
-                         * NULL: anyhow.  Lives as long as text */
+    const char *prefix; /* how its translations begin (of a line that is split: the first part), as
+                         * far as the model takes it; NULL: anyhow.  Lives as long as text */
     uint64_t number;    /* names its random numbers when translations are drawn */
     void *tag;          /* the caller's own */
 } heed_source_line;

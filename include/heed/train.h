@@ -223,7 +223,8 @@ typedef struct heed_train_options {
                          "Adam: decay of the mean"),                                               \
         HEED_OPTION_REAL(owner, at.beta2, "beta2", "0.98", 0, 0.999999, "X",                       \
                          "Adam: decay of the mean square"),                                        \
-        HEED_OPTION_REAL(owner, at.eps, "eps", "1e-9", 0, 1, "X", "Adam: added to the root"),      \
+        HEED_OPTION_REAL(owner, at.eps, "eps", "1e-9", 0, 1, "X",                                  \
+                         "Adam, RMSProp: added to the root"),                                      \
         HEED_OPTION_REAL(owner, at.momentum, "momentum", "0", 0, 0.99999, "X", "SGD, RMSProp"),    \
         HEED_OPTION_REAL(owner, at.weight_decay, "weight-decay", "0", 0, 1, "X",                   \
                          "AdamW: share of a weight lost in an update at rate 1"),                  \
@@ -261,7 +262,7 @@ typedef struct heed_train_options {
                         "save also after so many updates"),                                        \
         HEED_OPTION_REAL(owner, at.save_minutes, "save-minutes", "15", 0, 1e7, "N",                \
                          "save also after so many minutes, to lose no more at a power cut"),       \
-        HEED_OPTION_INT(owner, at.keep, "keep", "2", 1, 1000, "K", "whole saves to keep"),         \
+        HEED_OPTION_INT(owner, at.keep, "keep", "2", 1, 100, "K", "whole saves to keep"),          \
         HEED_OPTION_INT(owner, at.log_every, "log-every", "50", 1, 1000000000, "N",                \
                         "updates from one line of the log to the next"),                           \
         HEED_OPTION_INT(owner, at.threads, "threads", NULL, 1, 64, "N",                            \

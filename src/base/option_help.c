@@ -32,7 +32,17 @@ static void add_wrapped(heed__string *s, const char *text, size_t indent, size_t
     heed__string_add(s, "\n");
 }
 
-static void name_text(const heed_option *o, char *text, size_t room)
+static bool some_bundle_sets(const heed_option_set *set, const char *name)
+{
+    for (const heed_option_bundle *b = set->bundles ? set->bundles() : NULL; b && b->name; b++)
+        for (const char *const *a = b->assignments; *a; a += 2)
+            if (strcmp(*a, name) == 0)
+                return true;
+    return false;
+}
+
+/* A flag that may be on without being given can be turned off. */
+static void name_text(const heed_option_set *set, const heed_option *o, char *text, size_t room)
 {
     static const char *const value[] = {
         [HEED_OPTION_TYPE_INT] = "N",       [HEED_OPTION_TYPE_REAL] = "X",
@@ -40,7 +50,8 @@ static void name_text(const heed_option *o, char *text, size_t room)
         [HEED_OPTION_TYPE_CHOICE] = "NAME",
     };
     if (o->type == HEED_OPTION_TYPE_BOOL)
-        snprintf(text, room, "  --%s%s", o->preset ? "[no-]" : "", o->name);
+        snprintf(text, room, "  --%s%s", o->preset || some_bundle_sets(set, o->name) ? "[no-]" : "",
+                 o->name);
     else
         snprintf(text, room, "  --%s %s", o->name, o->value ? o->value : value[o->type]);
 }
@@ -119,14 +130,14 @@ const char *heed_option_help(const heed_option_set *set, heed_arena *arena)
     size_t column = 0;
     char name[128];
     for (int i = 0; i < rows(set); i++) {
-        name_text(row(set, i), name, sizeof name);
+        name_text(set, row(set, i), name, sizeof name);
         size_t n = strlen(name) + 2;
         if (n > column && n <= WIDEST_NAME)
             column = n;
     }
     heed__string_add(&s, "\noptions:\n");
     for (int i = 0; i < rows(set); i++) {
-        name_text(row(set, i), name, sizeof name);
+        name_text(set, row(set, i), name, sizeof name);
         heed__string_clear(&d);
         add_description(&d, row(set, i));
         add_row(&s, name, heed__string_text(&d), column);

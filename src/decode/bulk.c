@@ -103,6 +103,9 @@ static heed_status read_line(const heed__bulk *b, const heed_source_line *given,
     if (!status && given->prefix)
         status = begin ? heed__encode_line(b->tr->target, begin, arena, &prefix, &repaired, err)
                        : heed__fail(err, HEED_MEMORY, "out of memory for a prefix");
+    const int64_t longest = heed_engine_configuration(b->tr->engine)->longest - 1;
+    if (prefix.count > longest)
+        prefix.count = longest;
     return status ? status : place_parts(b, e, prefix, err);
 }
 

@@ -94,3 +94,8 @@ const heed_model_config *heed_engine_configuration(const heed_engine *e)
 {
     return e->weights ? &e->weights->config : heed_model_configuration(e->model);
 }
+
+int heed_engine_weight_bits(const heed_engine *e)
+{
+    return e->weights ? e->weights->bits : 0;
+}

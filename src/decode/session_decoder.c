@@ -16,6 +16,10 @@ static heed_status add(void *self, const heed_tokens *source, int64_t count, hee
 {
     struct decoding *d = self;
     heed_batch batch;
+    if (d->rows)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "this model takes new sentences only when it has no rows, found %lld",
+                          (long long)d->rows);
     heed_arena_reset(d->arena);
     heed_status status = heed_batch_pack(d->arena, source, NULL, count, &batch, err);
     if (!status)

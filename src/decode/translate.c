@@ -203,8 +203,15 @@ static heed_status read_and_write(struct job *j, heed_error *err)
         int64_t lines = 0;
         heed_status status = write_ready(j, err);
         bool busy = b->written < b->opened, room = b->opened - b->written < HEED__WINDOWS;
-        if (!status && room)
+        if (!status && room) {
+            /* Windows of empty lines are written without a worker having looked at them; none may
+             * do so while their place is filled anew. */
+            pthread_mutex_lock(&j->crew.lock);
+            if (b->emptied < b->written)
+                b->emptied = b->written;
+            pthread_mutex_unlock(&j->crew.lock);
             status = heed__bulk_read(b, !busy, &lines, err);
+        }
         if (status || (!busy && !lines))
             return status;
         if (lines) {

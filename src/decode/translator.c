@@ -132,7 +132,7 @@ const heed_engine *heed_translator_engine(const heed_translator *tr)
 heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err)
 {
     const heed_model_config *c = heed_engine_configuration(tr->engine);
-    const int last = (int)c->decoder_layers;
+    const int last = c->arch == HEED_ARCH_RNN ? 1 : (int)c->decoder_layers; /* that attend */
     if (layer < 0 || layer > last)
         return heed__fail(err, HEED_ARGUMENT, "there is no layer %d: the decoder has %d", layer,
                           last);

@@ -69,8 +69,10 @@ heed__model_size heed__rnn_size(const heed_model_config *config)
     const double d = (double)config->d, e = (double)heed__rnn_embedding_d(config);
     const double gates = config->rnn.cell == HEED_RNN_LSTM ? 4 : 3;
     const double ways = config->rnn.bidirectional ? 2 : 1, seen = ways * d;
+    const bool location = config->attention.score == HEED_SCORE_LOCATION;
     const double first = gates * d * (e + d),
-                 attention = 2 * d * seen + gates * d * (seen + d) + 2 * d * (d + e + seen);
+                 attention = 2 * d * seen + gates * d * (seen + d) + 2 * d * (d + e + seen) +
+                             (location ? d * (double)config->longest : 0);
     return (heed__model_size){
         .trained = ways * (first + ((double)config->encoder_layers - 1) * gates * d * (seen + d)) +
                    first + ((double)config->decoder_layers - 1) * gates * d * 2 * d + attention,

@@ -50,7 +50,9 @@ heed__model_size heed__transformer_size(const heed_model_config *config)
     const double d = (double)config->d, heads = (double)c->heads;
     const double d_k = heads * (double)(c->d_k ? c->d_k : config->d / c->heads);
     const double d_v = heads * (double)(c->d_v ? c->d_v : config->d / c->heads);
-    const double attention = 2 * d * (d_k + d_v), ffn = 2 * d * (double)c->ff;
+    const bool location = config->attention.score == HEED_SCORE_LOCATION;
+    const double places = location ? d_k * (double)config->longest : 0;
+    const double attention = 2 * d * (d_k + d_v) + places, ffn = 2 * d * (double)c->ff;
     return (heed__model_size){
         .trained = (double)config->encoder_layers * (attention + ffn) +
                    (double)config->decoder_layers * (2 * attention + ffn),

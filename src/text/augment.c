@@ -275,7 +275,7 @@ static int64_t choose(const heed_augment_options *o, draws *d, const text side[2
 /* One side with its twins replaced. */
 static bool replace_side(text *t, twin *twins, int64_t count, int side, heed_arena *arena)
 {
-    char *to = heed_arena_allocate(arena, t->length + (size_t)count * sizeof twins->with + 1);
+    char *to = heed_arena_allocate(arena, t->length + (size_t)count * (sizeof twins->with + 2) + 1);
     size_t n = 0, at = 0;
     for (int64_t done = 0; to && done < count; done++) {
         twin *next = NULL; /* the first one that is left */
@@ -283,9 +283,15 @@ static bool replace_side(text *t, twin *twins, int64_t count, int side, heed_are
             if (!twins[i].done[side] &&
                 (!next || twins[i].place[side].begin < next->place[side].begin))
                 next = &twins[i];
-        n = put(to, n, (text){t->at + at, next->place[side].begin - at});
+        heed__span place = next->place[side];
+        n = put(to, n, (text){t->at + at, place.begin - at});
+        /* Tags stand at words without a space; translating puts one there too (protect.c). */
+        if (place.end > place.begin && heed__word_before(t->at, place.begin))
+            to[n++] = ' ';
         n = put(to, n, (text){next->with, strlen(next->with)});
-        at = next->place[side].end;
+        if (place.end > place.begin && heed__word_at(t->at, t->length, place.end))
+            to[n++] = ' ';
+        at = place.end;
         next->done[side] = true;
     }
     if (to)

@@ -169,8 +169,10 @@ static size_t braces(const place *p)
     size_t open = 0;
     while (open < 2 && at(p, begin + open) == '{')
         open++;
+    if (open == 0)
+        return 0;
     size_t n = begin + open, inside = run(p, n, in_name);
-    if (open == 0 || inside > MOST)
+    if (inside > MOST)
         return 0;
     n += inside;
     for (size_t i = 0; i < open; i++)

@@ -5,6 +5,7 @@
 #include "train/trainer.h"
 #include <heed/io.h>
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ void heed__candidates_add(heed_trainer *t, bool validated)
 {
     const heed_train_options *o = &t->recipe.train;
     heed__train_state *s = &t->state;
-    heed__ranked_save c = {s->update, 0};
+    heed__ranked_save c = {s->update, -DBL_MAX}; /* the first to go, should the kind be changed */
     bool best = o->average_kind == HEED_AVERAGE_BEST;
     if (o->average < 2 || (best && !validated) || heed__candidates_hold(s, s->update))
         return;

@@ -112,7 +112,7 @@ static heed_status point_latest(const heed_trainer *t, heed_error *err)
 static void remember_save(heed_trainer *t)
 {
     heed__train_state *s = &t->state;
-    int64_t keep = t->recipe.train.keep;
+    int64_t keep = t->recipe.train.keep < HEED_MAX_KEEP ? t->recipe.train.keep : HEED_MAX_KEEP;
     if (s->n_saves && s->saves[s->n_saves - 1] == s->update)
         return;
     while (s->n_saves >= keep) {

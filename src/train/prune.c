@@ -12,6 +12,7 @@ struct pruning {
     int64_t above; /* remove only saves newer than this; INT64_MIN: those that nothing needs */
     heed_status status;
     heed_error *err;
+    const char *folder; /* of abandoned files */
 };
 
 static bool is_needed(const heed_trainer *t, int64_t update)
@@ -72,6 +73,18 @@ static void prune_unfinished(void *context, int64_t update)
         p->status = heed__folder_remove(path, p->err);
 }
 
+/* The file that a process was writing when it was killed. */
+static void prune_abandoned(void *context, int64_t process)
+{
+    struct pruning *p = context;
+    heed__pathname path;
+    heed_status status =
+        heed__pathname_format(path, p->err, "%s/.heed-%lld-0.tmp", p->folder, (long long)process);
+    if (!status && unlink(path) != 0 && errno != ENOENT)
+        status = heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
+    p->status = p->status ? p->status : status;
+}
+
 static heed_status visit(const heed_trainer *t, const char *folder, const char *suffix,
                          void (*each)(void *, int64_t), struct pruning *p)
 {
@@ -84,21 +97,31 @@ static heed_status visit(const heed_trainer *t, const char *folder, const char *
 
 heed_status heed__prune_unneeded(const heed_trainer *t, heed_error *err)
 {
-    struct pruning p = {t, INT64_MIN, HEED_OK, err};
+    struct pruning p = {t, INT64_MIN, HEED_OK, err, NULL};
     heed_status status = visit(t, "training", "", prune_save, &p);
     return status ? status : visit(t, "training/weights", ".safetensors", prune_weights, &p);
 }
 
 heed_status heed__prune_newer(const heed_trainer *t, int64_t update, heed_error *err)
 {
-    struct pruning p = {t, update, HEED_OK, err};
+    struct pruning p = {t, update, HEED_OK, err, NULL};
     return visit(t, "training", "", prune_save, &p);
 }
 
 heed_status heed__prune_unfinished(const heed_trainer *t, heed_error *err)
 {
-    struct pruning p = {t, 0, HEED_OK, err};
-    return visit(t, "training", ".tmp", prune_unfinished, &p);
+    struct pruning p = {t, 0, HEED_OK, err, NULL};
+    static const char *const folders[] = {"", "/training"};
+    heed_status status = visit(t, "training", ".tmp", prune_unfinished, &p);
+    for (int i = 0; !status && i < 2; i++) {
+        heed__pathname path;
+        status = heed__pathname_format(path, err, "%s%s", t->place, folders[i]);
+        p.folder = path;
+        if (!status)
+            status = heed__folder_numbered(path, ".heed-", "-0.tmp", prune_abandoned, &p, err);
+        status = status ? status : p.status;
+    }
+    return status;
 }
 
 heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,

@@ -116,6 +116,10 @@ static heed_status check_training(const heed_train_options *o, heed_error *err)
         return heed__fail(err, HEED_ARGUMENT, "this --schedule needs a --warmup of at least 1");
     if (o->weight_decay > 0 && o->optimizer != HEED_ADAMW)
         return heed__fail(err, HEED_ARGUMENT, "--weight-decay needs --optimizer adamw");
+    if (o->momentum > 0 && (o->optimizer == HEED_ADAM || o->optimizer == HEED_ADAMW))
+        return heed__fail(err, HEED_ARGUMENT, "--momentum needs --optimizer sgd or rmsprop");
+    if (o->rate_floor > 0 && !total)
+        return heed__fail(err, HEED_ARGUMENT, "--rate-floor needs --schedule cosine or linear");
     if (o->valid_metric != HEED_VALID_LOSS && !o->valid_lines)
         return heed__fail(err, HEED_ARGUMENT,
                           "--valid-lines 0 translates nothing: it needs --valid-metric loss");

@@ -294,7 +294,7 @@ static heed_status average(heed_trainer *t, heed_train_result *result, heed_erro
     int metric = t->recipe.train.valid_metric, count;
     heed__validation v;
     heed__pathname path, best;
-    if (s->n_candidates < 2)
+    if (t->recipe.train.average < 2 || s->n_candidates < 2)
         return HEED_OK;
     heed_status status = heed__candidates_average(t, &count, err);
     if (status || count < 2)
