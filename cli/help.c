@@ -3,12 +3,12 @@
 
 #include <stdio.h>
 
-static const char *const examples[] = {"heed help bench", NULL};
+static const char *const examples[] = {"heed help bench", "heed help bench train", NULL};
 const heed_option_set help_options = {
     .command = "heed help",
     .summary = "Show what heed can do, or how one command is used",
-    .arguments = "[command]",
-    .most = 1,
+    .arguments = "[command [part]]",
+    .most = 2,
     .examples = examples,
 };
 
@@ -30,12 +30,10 @@ int help_run(int argc, const char *const *argv)
     } else if (in.words.count == 0) {
         print_overview();
     } else {
+        /* A command explains itself and its parts. */
+        const char *const rest[] = {in.words.count > 1 ? in.words.items[1] : "--help", "--help"};
         const command *c = command_find(in.words.items[0]);
-        const char *text = c ? heed_option_help(c->options, in.arena) : NULL;
-        if (text)
-            fputs(text, stdout);
-        else
-            code = c ? EXIT_FAILED : EXIT_USAGE;
+        code = c ? c->run(in.words.count > 1 ? 2 : 1, rest) : EXIT_USAGE;
     }
     invocation_end(&in);
     return code;

@@ -178,9 +178,12 @@ static int64_t find_map(const struct inspect_settings *s, const heed_attention_p
         heads = m->head + 1 > heads ? m->head + 1 : heads;
     }
     err->status = HEED_ARGUMENT;
-    snprintf(err->text, sizeof err->text,
-             "there is no layer %lld, head %lld: this attention has %d layers of %d heads",
-             (long long)s->layer, (long long)s->head, layers, heads);
+    if (layers)
+        snprintf(err->text, sizeof err->text,
+                 "there is no layer %lld, head %lld: this attention has %d layers of %d heads",
+                 (long long)s->layer, (long long)s->head, layers, heads);
+    else
+        snprintf(err->text, sizeof err->text, "this model has no such attention as '--kind' says");
     return -1;
 }
 

@@ -28,6 +28,10 @@ run benhc
 exits 2; complains "heed: unknown command 'benhc'; did you mean 'bench'?"; quiet_out
 run xyzzy
 exits 2; complains "heed: unknown command 'xyzzy'"; quiet_out
+run help bench train
+exits 0; says '^usage: heed bench train \[options\]'; quiet_err
+run help lab ntm
+exits 0; says '^usage: heed lab ntm \[options\]'; quiet_err
 run help selftset
 exits 2; complains "heed: unknown command 'selftset'; did you mean 'selftest'?"; quiet_out
 run selftest --thread 1

@@ -52,7 +52,7 @@ exits 2; complains "heed: --d cannot change on resume; leave it out, or train 'm
 run train --resume m --preset tiny
 exits 2; complains "heed: --preset cannot change on resume; leave it out, or train 'm' anew"
 run train --model m --tsv pairs.tsv
-exits 2; mentions "'m' is there already: go on with --resume 'm', or remove it"
+exits 2; mentions "'m' is there already: go on with --resume, or remove it"
 rm -rf m
 
 # Catches a signal that loses work, and a resumed run that ends elsewhere.

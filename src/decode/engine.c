@@ -7,6 +7,8 @@
 
 #include <heed/io.h>
 
+#include <unistd.h>
+
 static heed_engine *begin(const heed_allocator *allocator, heed_error *err)
 {
     heed_allocator a = heed__allocator_or_default(allocator);
@@ -74,6 +76,9 @@ heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_
         return heed__fail(err, HEED_ARGUMENT, "only a packed Transformer uses a shortlist");
     heed__shortlist_close(&e->shortlist);
     heed_status status = heed__path_in(&path, folder, HEED_SHORTLIST_FILE, err);
+    if (!status && access(path.text, F_OK) != 0)
+        return heed__fail(err, HEED_IO, "there is no '%.255s': 'heed shortlist' makes one",
+                          path.text);
     return status ? status
                   : heed__shortlist_open(&e->shortlist, path.text, c->source_vocabulary,
                                          c->target_vocabulary, &e->allocator, err);

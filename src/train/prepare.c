@@ -243,10 +243,16 @@ static heed_status prepare_new(heed_trainer *t, heed_error *err)
     heed__recipe_resolve(&t->recipe);
     if (heed__recipe_check(&t->recipe, err) || check_model(t, err))
         return err->status;
-    if (!heed__folder_empty(t->folder))
+    if (!heed__folder_empty(t->folder)) {
+        heed__pathname training;
+        bool resumable = !heed__pathname_format(training, err, "%s/training", t->folder) &&
+                         heed__folder_exists(training);
         return heed__fail(err, HEED_ARGUMENT,
-                          "'%.300s' is there already: go on with --resume '%.100s', or remove it",
-                          t->folder, t->folder);
+                          resumable ? "'%.300s' is there already: go on with --resume, or remove it"
+                                    : "'%.300s' is there already, and no training: choose another "
+                                      "name for the model",
+                          t->folder);
+    }
     if (heed__trainer_open_corpora(t, err) || stage(t, err) ||
         heed__trainer_open_vocabularies(t, true, err))
         return err->status;
