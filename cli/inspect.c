@@ -28,6 +28,7 @@ static const heed_option fields[] = {
     HEED_OPTION_BOOL(struct inspect_settings, pieces, "pieces", NULL,
                      "show pieces as they are instead of joining them to words"),
     PROTECT_OPTION(struct inspect_settings),
+    CAPITALS_OPTION(struct inspect_settings),
     HEED_OPTION_INT(struct inspect_settings, beam, "beam", "4", 1, 1000, "N",
                     "hypotheses kept while translating; 1 is greedy"),
     HEED_OPTION_INT(struct inspect_settings, width, "width", "0", 0, 10000, "N",
@@ -299,12 +300,14 @@ int inspect_run(int argc, const char *const *argv)
     } else {
         heed_error err = {0};
         heed_translator *tr = heed_translator_open(s.model, 1, NULL, &err);
-        if (tr)
+        if (tr) {
             heed_translator_protect(tr, s.protect);
-        if (!tr)
+            heed_translator_capitals(tr, s.capitals);
+            if (s.attention ? inspect_attention(&s, tr, in.arena) : inspect_facts(&s, tr))
+                code = EXIT_DONE;
+        } else {
             complain("%s", err.text);
-        else if (s.attention ? inspect_attention(&s, tr, in.arena) : inspect_facts(&s, tr))
-            code = EXIT_DONE;
+        }
         heed_translator_free(tr);
     }
     invocation_end(&in);

@@ -10,7 +10,7 @@ struct inspect_settings {
     int64_t layer, head, beam, width;
     int kind;   /* heed_attention_kind, in the order of the option's words */
     int colour; /* auto, always, never */
-    bool pieces, protect, json;
+    bool pieces, protect, capitals, json;
 };
 /* Both say what went wrong and return false then. */
 bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr);

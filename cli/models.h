@@ -13,6 +13,10 @@
                      "addresses, %s, {name}, <b>, emoji, 3.5 km come out as they are, with "       \
                      "models that were trained with --protect")
 
+#define CAPITALS_OPTION(owner)                                                                     \
+    HEED_OPTION_BOOL(owner, capitals, "capitals", "true",                                          \
+                     "a line in CAPITALS is translated like one in small letters, into CAPITALS")
+
 /* The directory of the model that is meant: asked, which is one or the name of one that is
  * installed; without it HEED_MODEL; without that the first installed one, or the first that
  * translates into the language `to`.  NULL after saying what is missing, never if one was asked

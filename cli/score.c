@@ -102,6 +102,7 @@ static bool run_all(struct run *r)
         good = r->arena != NULL;
         if (good) {
             heed_translator_protect(r->tr, r->s->protect);
+            heed_translator_capitals(r->tr, false); /* both sides as they are */
             good = score_files(r, &source, &target);
         } else {
             complain("%s", err.text);

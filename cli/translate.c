@@ -39,6 +39,7 @@ static const heed_option fields[] = {
                      "look only at pieces that 'heed shortlist' found likely for each line: faster "
                      "where the vocabulary is large"),
     PROTECT_OPTION(struct translate_settings),
+    CAPITALS_OPTION(struct translate_settings),
     HEED_OPTION_INT(struct translate_settings, threads, "threads", NULL, 1, 64, "N",
                     "threads to use; all processors if not given"),
     HEED_OPTION_INT(struct translate_settings, workers, "workers", "0", 0, 64, "N",
@@ -154,8 +155,10 @@ static bool run_all(struct run *r)
     if (!readable(r->in.files))
         return false;
     r->tr = heed_translator_open(r->s->model, (int)r->s->threads, NULL, &err);
-    if (r->tr)
+    if (r->tr) {
         heed_translator_protect(r->tr, r->s->protect);
+        heed_translator_capitals(r->tr, r->s->capitals);
+    }
     if (r->tr && r->s->shortlist)
         heed_translator_use_shortlist(r->tr, r->s->model, &err);
     if (r->tr && r->s->alignments)

@@ -11,7 +11,7 @@ struct translate_settings {
     const char *model, *to, *prefix;
     heed_search_options search;
     bool scores, json;
-    bool alignments, shortlist, protect;
+    bool alignments, shortlist, protect, capitals;
     const char *alignment_head;
     int64_t threads, workers, batch;
 };

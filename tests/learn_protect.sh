@@ -70,6 +70,12 @@ run score --model m --source in --target expected --threads 1 --no-protect
 exits 0
 paste out sums | awk '{ d = $1 - $2 } d < -1 { n++ } END { exit n < 5 }'
 verdict $? 'spans are placeholders, though nobody wants them to be'
+# Catches CAPITALS that the model is asked to read, or spans that are shouted.
+echo 'YESTERDAY %s LIKES THE TREE. {Name} SEES THE DOG IN www.x.org.' >in
+run translate --model m --threads 1
+exits 0; prints 'GESTERN MAG %s DEN BAUM. {Name} SIEHT DEN HUND IN www.x.org.'
+run translate --model m --threads 1 --no-capitals
+exits 0; ! grep -q 'GESTERN MAG %s DEN BAUM' out; verdict $? '--no-capitals does nothing'
 run inspect --model m --attention 'Yesterday jane@x.org likes the tree.'
 exits 0; says '^Gestern mag jane@x\.org den Baum\.$'; says '<ph0>'
 : >in

@@ -160,18 +160,15 @@ static void invents(void **state)
     }
 }
 
-/* Catches capitals on one side only, a sharp s that stays, and a full stop lost on one side. */
+/* Catches a small letter on the wrong side, and a full stop lost on one side. */
 static void varies(void **state)
 {
     (void)state;
     const heed_augment_options o = {.vary = 1};
-    bool capitals = false, small = false, plain = false;
+    bool small = false, plain = false;
     for (uint64_t seed = 0; seed < 100; seed++) {
         struct made m = make(&o, 0, seed);
-        if (strstr(m.source, "YESTERDAY")) {
-            capitals = true;
-            assert_string_equal(m.target, "GESTERN TRAF ICH TOM IM JAHRE 1989.");
-        } else if (strstr(m.source, "yesterday")) {
+        if (strstr(m.source, "yesterday")) {
             small = true;
             assert_string_equal(m.target, "Gestern traf ich Tom im Jahre 1989.");
         } else {
@@ -179,10 +176,9 @@ static void varies(void **state)
             assert_string_equal(m.source, "Yesterday I met Tom in 1989");
             assert_string_equal(m.target, "Gestern traf ich Tom im Jahre 1989");
         }
-        m = make(&o, 2, seed);
-        assert_true(strcmp(m.target, "Wie groß!") == 0 || strcmp(m.target, "WIE GROSS!") == 0);
+        assert_string_equal(make(&o, 2, seed).target, "Wie groß!");
     }
-    assert_true(capitals && small && plain);
+    assert_true(small && plain);
 }
 
 /* Catches draws that depend on anything but the stream, and options nobody checks. */

@@ -164,7 +164,7 @@ static void cuts_between_spans(void **state)
         size_t n = 0;
         for (int i = 0; i < 100; i++)
             n += (size_t)snprintf(text + n, sizeof text - n, "{a%d}%s", i, i % 3 ? "," : ",,ab");
-        heed__limits limits = {longest, longest, true};
+        heed__limits limits = {longest, longest, true, false};
         heed__line line;
         assert_int_equal(heed__cut_line(v, text, &limits, arena, &line, &err), HEED_OK);
         int seen = 0;
@@ -185,7 +185,7 @@ static void cuts_between_spans(void **state)
         assert_int_equal(seen, 100);
         heed_arena_reset(arena);
     }
-    heed__limits limits = {100, 100, true};
+    heed__limits limits = {100, 100, true, false};
     heed__line line;
     assert_int_equal(heed__cut_line(v, "{a} {b} {c} {d}. {a} {b} {c} {d}. {a} {b} {c} {d}.",
                                     &limits, arena, &line, &err),

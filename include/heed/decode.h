@@ -206,9 +206,12 @@ heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folde
 /* Whether addresses, %s, {name}, <b>, emoji, 3.5 km and the like come out as they went in, each
  * once; they do with every model that was trained for it, unless this says no. */
 void heed_translator_protect(heed_translator *tr, bool on);
+/* Whether a line that is all in CAPITALS is translated as if it were not, and the translation put
+ * into capitals; it is, unless this says no or the tokens are whole words. */
+void heed_translator_capitals(heed_translator *tr, bool on);
 /* A pair as the model sees it, without EOS: spans of the source that must not change are
- * placeholders on both sides.  The target may be NULL.  repaired: as in heed_translation.  Lives in
- * the arena. */
+ * placeholders on both sides, and a source in capitals is in small letters.  The target may be
+ * NULL.  repaired: as in heed_translation.  Lives in the arena. */
 heed_status heed_translator_encode(const heed_translator *tr, const char *source,
                                    const char *target, heed_arena *arena, heed_tokens pair[2],
                                    bool *repaired, heed_error *err);

@@ -163,7 +163,7 @@ typedef struct heed_augment_options {
     double protect; /* words that stand once on both sides become placeholders; where it is above
                      * 0, spans that heed_translator protects always do */
     double invent;  /* names that stand once on both sides become words that nobody has seen */
-    double vary;    /* ALL CAPITALS, or no full stop, or a source that begins with a small letter */
+    double vary;    /* no full stop, or a source that begins with a small letter */
 } heed_augment_options;
 typedef struct heed_batches_options {
     int64_t batch_tokens; /* target tokens, EOS included, per batch: at most, unless one pair has

@@ -201,7 +201,7 @@ typedef struct heed_train_options {
         HEED_OPTION_REAL(owner, at.augment.invent, "invent", "0", 0, 1, "P",                       \
                          "such names become words that nobody has seen, to be copied"),            \
         HEED_OPTION_REAL(owner, at.augment.vary, "vary", "0", 0, 1, "P",                           \
-                         "ALL CAPITALS, no full stop, or a small letter at the beginning"),        \
+                         "no full stop, or a small letter at the beginning"),                      \
         HEED_OPTION_INT(owner, at.max_tokens, "max-tokens", "256", 1, 1000000, "N",                \
                         "leave out pairs with more tokens on either side, the end included"),      \
         HEED_OPTION_INT(owner, at.batch_tokens, "batch-tokens", "4096", 1, 100000000, "N",         \

@@ -2,6 +2,7 @@
  * joined again). */
 #include "base/error.h"
 #include "decode/translator.h"
+#include "text/capitals.h"
 #include "text/split.h"
 #include "text/utf8.h"
 
@@ -190,6 +191,9 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
     *line = (heed__line){.repaired = sound != text};
     if (!sound)
         return HEED_MEMORY;
+    line->shouted = limits->capitals && heed__is_shouted(sound, length);
+    if (line->shouted && !(sound = heed__quieten(sound, &length, arena)))
+        return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
     struct cutting plain = {v, sound, limits, arena, line, 0, NULL}, c = plain;
     int64_t spans = 0;
     size_t marked = length;
@@ -208,7 +212,7 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
 static heed_status encode_source(const heed_translator *tr, const char *text, heed_arena *arena,
                                  heed__part *whole, bool *repaired, heed_error *err)
 {
-    const heed__limits limits = {INT32_MAX, INT32_MAX, tr->protects};
+    const heed__limits limits = {INT32_MAX, INT32_MAX, tr->protects, tr->capitals};
     heed__line line;
     heed_status status = heed__cut_line(tr->source, text, &limits, arena, &line, err);
     *whole = (heed__part){.spans = 0};

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "decode/bulk.h"
 #include "decode/workers.h"
+#include "text/capitals.h"
 
 #include <string.h>
 
@@ -76,9 +77,12 @@ static heed_status set_translation(const struct end *end, const heed__part *part
     if (h->count)
         status =
             heed_vocab_decode(end->job->bulk.tr->target, h->id, h->count, arena, &out->text, err);
-    if (status || !part->spans)
+    if (status)
         return status;
-    out->text = heed__restore(out->text, part->span, part->spans, arena);
+    if (part->spans)
+        out->text = heed__restore(out->text, part->span, part->spans, arena);
+    if (out->text && part->entry->line.shouted)
+        out->text = heed__shout(out->text, arena);
     return out->text ? HEED_OK : heed__fail(err, HEED_MEMORY, "out of memory for a translation");
 }
 

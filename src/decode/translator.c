@@ -49,6 +49,7 @@ void heed__translator_trained(heed_translator *tr, const heed_text_config *text)
     tr->trained_length = text->trained_length;
     tr->trained_longest = text->trained_longest;
     tr->protects = tr->knows_placeholders = text->protects;
+    tr->capitals = tr->knows_letters = text->tokens != HEED_WHITESPACE;
 }
 
 /* The model of a directory and its vocabularies, which become tr's. */
@@ -145,6 +146,11 @@ heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed
 void heed_translator_protect(heed_translator *tr, bool on)
 {
     tr->protects = tr->knows_placeholders && on;
+}
+
+void heed_translator_capitals(heed_translator *tr, bool on)
+{
+    tr->capitals = tr->knows_letters && on;
 }
 
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err)

@@ -29,6 +29,7 @@ struct heed_translator {
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     bool knows_placeholders, protects;       /* the model does; spans travel as such */
+    bool knows_letters, capitals; /* not only words; a line in capitals is one in small letters */
     int threads;
     heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
     heed_arena *lines;                     /* one call */
@@ -65,7 +66,7 @@ typedef struct heed__part {
 typedef struct heed__line {
     heed__part *part;
     int64_t parts; /* 0: the line is empty */
-    bool repaired;
+    bool repaired, shouted;
 } heed__line;
 /* Tokens of a line that need not be UTF-8. */
 heed_status heed__encode_line(const heed_vocab *v, const char *text, heed_arena *arena,
@@ -75,6 +76,7 @@ typedef struct heed__limits {
     int64_t together; /* of several sentences */
     int64_t longest;  /* of one; not less */
     bool protects;    /* spans become placeholders, HEED_PLACEHOLDERS of them at most */
+    bool capitals;    /* a line in capitals is one in small letters */
 } heed__limits;
 /* The same in parts within the limits: cut at sentence ends, and inside of a sentence only where it
  * is longer than the longest. */

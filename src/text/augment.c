@@ -82,32 +82,6 @@ static size_t put_character(char *to, size_t at, int32_t c)
     return at + (size_t)utf8proc_encode_char(c, (utf8proc_uint8_t *)to + at);
 }
 
-/* A capital may need more bytes than its small letter; two bytes can become three at most.  Spans
- * stay what they are. */
-static bool capitals(text *t, heed_arena *arena)
-{
-    char *to = heed_arena_allocate(arena, 2 * t->length + 1);
-    size_t n = 0;
-    int32_t c;
-    heed__span span = {0, 0};
-    for (size_t i = 0, size; to && (size = heed__utf8_next(t->at + i, t->length - i, &c));
-         i += size) {
-        if (i >= span.end && !heed__span_next(t->at, t->length, i, &span))
-            span = (heed__span){t->length, t->length};
-        if (i >= span.begin) {
-            n = put(to, n, (text){t->at + i, size});
-            continue;
-        }
-        if (c == 0xDF) { /* the German sharp s, which has no capital that anybody types */
-            to[n++] = 'S';
-            c = 's';
-        }
-        n = put_character(to, n, utf8proc_toupper(c));
-    }
-    *t = (text){to, n};
-    return to;
-}
-
 static bool small_beginning(text *t, heed_arena *arena)
 {
     int32_t c;
@@ -128,18 +102,13 @@ static bool ends_in_stop(const text *t)
 
 static bool vary(draws *d, heed_arena *arena, text side[2])
 {
-    switch (below(d, 3)) {
-    case 0:
-        return capitals(&side[0], arena) && capitals(&side[1], arena);
-    case 1:
+    if (happens(d, 0.5))
         return small_beginning(&side[0], arena);
-    default:
-        if (ends_in_stop(&side[0]) && ends_in_stop(&side[1])) {
-            side[0].length--;
-            side[1].length--;
-        }
-        return true;
+    if (ends_in_stop(&side[0]) && ends_in_stop(&side[1])) {
+        side[0].length--;
+        side[1].length--;
     }
+    return true;
 }
 
 /* ---- replacing ---- */

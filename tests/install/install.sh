@@ -87,6 +87,8 @@ check 'pkg-config version' [ "$(package --modversion)" = "$version" ]
 check 'soname' sh -c "readelf -d '$stage/c-shared' | grep -q 'NEEDED.*\[libheed.so.${version%%.*}\]'"
 check 'program runs from where it was installed' sh -c \
     "[ ! -e build/heed ] || '$at/bin/heed' --version >'$stage/version'"
+check 'it finds the model that was installed with it' sh -c \
+    "[ \"\$(echo 'Good morning!' | '$at/bin/heed' translate)\" = 'Guten Morgen!' ]"
 
 make -s uninstall DESTDIR="$stage" PREFIX=$prefix
 left=$(find "$at" ! -type d)
