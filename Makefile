@@ -272,7 +272,7 @@ $(OUT)/%.o: %.cc $(OUT)/flags
 .SECONDARY:
 
 # ---- for people ----
-demo: ## train a small translator, translate with it, score it, look inside
+demo: ## translate, look inside; train a small translator, score it
 	@tools/deps build
 	@$(MAKE) $(JOBS) build
 	@tools/demo build/heed build/examples/number_words build/demo

@@ -35,7 +35,7 @@ for file in config.json model.safetensors shared.spm training/options.json train
     training/curves.svg training/latest/state.json training/best.safetensors; do
     [ -s "m/$file" ]; verdict $? "there is no $file"
 done
-# What the sentences have, and what 99 in 100 of them have at most.
+# What the sentences have, and what 90 in 100 of them have at most.
 awk -F '[:,]' '/"trained-length"/ { n = $2 } /"trained-longest"/ { m = $2 }
     END { exit !(n > 5 && n <= m && m < 30) }' m/config.json
 verdict $? 'config.json does not say how long the sentences are'

@@ -281,7 +281,7 @@ heed_status heed_score(heed_translator *tr, const char *const *source, const cha
 typedef struct heed_text_config {
     int tokens;             /* heed_vocab_kind */
     const char *bpe_joiner; /* whitespace tokens only; NULL: none */
-    /* Source tokens of the sentences seen in training: of 99 in 100 at most so many, and of the
+    /* Source tokens of the sentences seen in training: of 90 in 100 at most so many, and of the
      * longest.  A line with more than the first is cut at sentence ends, and a sentence with more
      * than the second is cut in itself.  0: not known, only the model's own limit counts. */
     int64_t trained_length, trained_longest;

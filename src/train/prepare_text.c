@@ -197,7 +197,7 @@ heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
         t->text = (heed_text_config){.tokens = o->tokens == HEED_TOKENS_WHITESPACE ? HEED_WHITESPACE
                                                                                    : o->vocab_type,
                                      .bpe_joiner = o->bpe_joiner,
-                                     .trained_length = quantile(lengths, most + 1, 99),
+                                     .trained_length = quantile(lengths, most + 1, 90),
                                      .trained_longest = quantile(lengths, most + 1, 100),
                                      .protects = o->augment.protect > 0};
     }
