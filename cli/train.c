@@ -1,5 +1,6 @@
 /* train.c: `heed train`: options, signals and messages around heed_trainer. */
 #include "command.h"
+#include "models.h"
 #include "train_progress.h"
 
 #include <heed/train.h>
@@ -30,6 +31,7 @@ static const char *const examples[] = {
     "heed train --model m --preset tiny --source train.en --target train.de",
     "heed train --model m --tsv pairs.tsv.gz --valid-tsv dev.tsv --max-minutes 30",
     "heed train --model m --tsv pairs.tsv --preset tiny --dry-run",
+    "heed train --model mine --from en-de --tsv mine.tsv --max-epochs 3",
     "heed train --resume m --max-updates 20000",
     NULL,
 };
@@ -230,6 +232,14 @@ static int run_resumed(invocation *outer, int argc, const char *const *argv, str
     return code;
 }
 
+static int run_new(invocation *in, struct settings *s)
+{
+    const char **from = &s->recipe.train.from;
+    if (*from)
+        *from = find_model(*from, NULL, in->arena);
+    return train(s);
+}
+
 int train_run(int argc, const char *const *argv)
 {
     invocation in;
@@ -240,7 +250,7 @@ int train_run(int argc, const char *const *argv)
     else if (!check(&s))
         code = EXIT_USAGE;
     else
-        code = s.resume ? run_resumed(&in, argc, argv, &s) : train(&s);
+        code = s.resume ? run_resumed(&in, argc, argv, &s) : run_new(&in, &s);
     invocation_end(&in);
     return code;
 }

@@ -118,6 +118,7 @@ typedef struct heed_train_options {
                                                                source */
     heed_option_list valid_source, valid_target, valid_tsv; /* none: hold_out pairs are held out */
     int64_t hold_out;
+    const char *from; /* a model directory to start from */
     int tokens; /* heed_tokens_kind */
     int vocab_type;
     int64_t vocab_size, vocab_min_count;
@@ -167,6 +168,9 @@ typedef struct heed_train_options {
         HEED_OPTION_LIST(owner, at.valid_tsv, "valid-tsv", "FILE", "both in one file"),            \
         HEED_OPTION_INT(owner, at.hold_out, "hold-out", "1000", 1, 1000000, "N",                   \
                         "without validation files: hold out so many pairs, a twentieth at most"),  \
+        HEED_OPTION_TEXT(owner, at.from, "from", NULL, "DIR",                                      \
+                         "start from this model, an installed one's name or a directory: with "    \
+                         "its shape, vocabulary and weights"),                                     \
         HEED_OPTION_CHOICE(owner, at.tokens, "tokens", "sentencepiece",                            \
                            HEED_WORDS("sentencepiece", "whitespace"),                              \
                            "subwords learned from the text, or its own words"),                    \

@@ -114,9 +114,7 @@ static bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
-heed_status heed_vocabs_open(const char *folder, const char *joiner,
-                             const heed_allocator *allocator, heed_vocab **source,
-                             heed_vocab **target, heed_error *err)
+heed_status heed__vocabs_find(const char *folder, heed__path path[2], heed_error *err)
 {
     static const char *const names[][2] = {
         {"shared.spm", "shared.spm"},
@@ -124,30 +122,40 @@ heed_status heed_vocabs_open(const char *folder, const char *joiner,
         {"shared.vocab", "shared.vocab"},
         {"source.vocab", "target.vocab"},
     };
-    heed_error failed = {0};
-    *source = *target = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        heed__path path[2];
-        for (int side = 0; side < 2; side++)
-            if (heed__path_in(&path[side], folder, names[i][side], &failed))
-                return heed__fail(err, failed.status, "%s", failed.text);
-        if (!is_there(path[0].text) && !is_there(path[1].text))
-            continue;
-        *source = heed_vocab_open(path[0].text, joiner, allocator, &failed);
-        bool shared = strcmp(names[i][0], names[i][1]) == 0;
-        if (*source)
-            *target = shared ? *source : heed_vocab_open(path[1].text, joiner, allocator, &failed);
-        if (*target)
+        for (int side = 0; side < 2; side++) {
+            heed_status status = heed__path_in(&path[side], folder, names[i][side], err);
+            if (status)
+                return status;
+        }
+        if (is_there(path[0].text) || is_there(path[1].text))
             return HEED_OK;
-        heed_vocab_free(*source);
-        *source = NULL;
-        return heed__fail(err, failed.status, "%s", failed.text);
     }
     return heed__fail(
         err, HEED_IO,
         "no vocabulary in '%s', expected shared.spm, or source.spm and target.spm, or "
         "the same names ending in .vocab",
         folder);
+}
+
+heed_status heed_vocabs_open(const char *folder, const char *joiner,
+                             const heed_allocator *allocator, heed_vocab **source,
+                             heed_vocab **target, heed_error *err)
+{
+    heed_error failed = {0};
+    heed__path path[2];
+    *source = *target = NULL;
+    if (!heed__vocabs_find(folder, path, &failed))
+        *source = heed_vocab_open(path[0].text, joiner, allocator, &failed);
+    if (*source)
+        *target = strcmp(path[0].text, path[1].text) == 0
+                      ? *source
+                      : heed_vocab_open(path[1].text, joiner, allocator, &failed);
+    if (*target)
+        return HEED_OK;
+    heed_vocab_free(*source);
+    *source = NULL;
+    return heed__fail(err, failed.status, "%s", failed.text);
 }
 
 void heed_vocabs_free(heed_vocab *source, heed_vocab *target)

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "io/safetensors.h"
+#include "kernel/kernels.h"
 #include "tensor/tensor.h"
 
 #include <math.h>
@@ -428,6 +429,60 @@ heed__weights *heed__weights_open(const heed_model_config *config, const char *p
         w->file = NULL;
     }
     return w;
+}
+
+/* ---- back into a model ---- */
+
+/* A matrix of bytes as the numbers that it stands for. */
+static void unpack(const struct supply *s, heed_tensor *x, bool table)
+{
+    heed__panel_weights p = {
+        .k = table ? x->cols : x->rows, .n = table ? x->rows : x->cols, .bits = s->w->bits};
+    heed_real *column = heed_arena_allocate(s->passing, (size_t)p.k * sizeof *column);
+    if (!column)
+        short_of_memory(s);
+    else
+        use_bytes(s, &p, x);
+    for (int64_t j = 0; p.bytes && j < p.n; j++) {
+        heed__kernels()->panel_column(column, &p, j, 1);
+        for (int64_t k = 0; k < p.k; k++)
+            x->data[table ? j * p.k + k : k * p.n + j] = column[k];
+    }
+}
+
+static void unpack_all(const struct supply *s, heed_model *m)
+{
+    heed_params *params = heed_model_params(m);
+    for (int i = 0; i < heed_params_count(params) && !s->err->status; i++) {
+        heed_tensor *x = heed_params_entry(params, i).tensor;
+        heed__matrix_kind matrix = heed__matrix_kind_of(m, x);
+        if (matrix != HEED__NO_MATRIX) {
+            unpack(s, x, matrix == HEED__TABLE);
+            continue;
+        }
+        const heed_stored *stored = find_plain(s, x);
+        if (stored)
+            heed_stored_read(stored, x->data, 0, heed_tensor_count(x), s->err);
+    }
+}
+
+heed_status heed__weights_read(heed_model *m, const char *path, heed_error *err)
+{
+    heed_error own = {0};
+    heed__weights *w = begin(NULL, &own);
+    struct supply s = {.w = w, .path = path, .err = &own, .passing = w ? w->arena : NULL};
+    if (w)
+        w->file = heed_safetensors_open(path, NULL, &own);
+    if (w && w->file && !read_bits(w, path, &own)) {
+        if (!w->bits)
+            heed_params_load(heed_model_params(m), path, &own);
+        else if (!heed__weights_fit(heed_model_configuration(m)))
+            heed__fail(&own, HEED_FORMAT, "cannot load '%.255s': it is not of this model", path);
+        else
+            unpack_all(&s, m);
+    }
+    heed__weights_free(w);
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
 }
 
 void heed__weights_free(heed__weights *w)

@@ -70,6 +70,8 @@ heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_alloca
 heed__weights *heed__weights_open(const heed_model_config *config, const char *path,
                                   const heed_allocator *allocator, heed_error *err);
 void heed__weights_free(heed__weights *w);
+/* The numbers of such a file into a model's parameters; those of bytes are what they stand for. */
+heed_status heed__weights_read(heed_model *m, const char *path, heed_error *err);
 
 /* A matrix as bytes, which live in the arena; false when memory is short. */
 bool heed__make_bytes(heed__panel_weights *p, const heed_tensor *x, bool table, int bits,

@@ -12,8 +12,12 @@
 #define JOINED 8
 /* Words of a side that are looked at. */
 #define WORDS 256
-/* Of the lines that may have placeholders, how many end in one. */
-#define LAST_SHARE 0.3
+/* Of the lines that may have placeholders, how many have one at their end, as emoji and addresses
+ * stand, at their beginning, or at both, as tags do. */
+#define ENDS_SHARE 0.4
+/* Letters of a word that lends its beginning or end to an invented one. */
+#define LENDER_LEAST 4
+#define LENDER_MOST 16
 
 /* A random stream that is read from its beginning on. */
 typedef struct draws {
@@ -182,8 +186,43 @@ static bool is_name(const text *t, heed__span word)
     return word.end - word.begin > 1 && w[0] >= 'A' && w[0] <= 'Z' && !(w[1] >= 'A' && w[1] <= 'Z');
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The letters around a random place of the corpus, if they are as many as a word's. */
+static bool lender(const heed_corpus *c, draws *d, text *word)
+{
+    heed_pair p = heed_corpus_pair(c, below(d, heed_corpus_describe(c).pairs));
+    text side = below(d, 2) ? (text){p.target, p.target_length} : (text){p.source, p.source_length};
+    size_t from = (size_t)below(d, (int64_t)side.length), to = from;
+    while (from > 0 && is_letter(side.at[from - 1]))
+        from--;
+    while (to < side.length && is_letter(side.at[to]))
+        to++;
+    *word = (text){side.at + from, to - from};
+    return word->length >= LENDER_LEAST && word->length <= LENDER_MOST;
+}
+
+/* The beginning of one word and the end of another: letters as the two languages put them. */
+static bool mix(const heed_corpus *c, draws *d, char *with)
+{
+    text a, b;
+    if (!lender(c, d, &a) || !lender(c, d, &b))
+        return false;
+    size_t begin = 2 + (size_t)below(d, (int64_t)a.length - 2);
+    size_t end = 1 + (size_t)below(d, (int64_t)b.length - 1), n = 0;
+    for (size_t i = 0; i < begin; i++)
+        with[n++] = (char)(i == 0 ? a.at[i] & ~0x20 : a.at[i] | 0x20);
+    for (size_t i = b.length - end; i < b.length; i++)
+        with[n++] = (char)(b.at[i] | 0x20);
+    with[n] = '\0';
+    return true;
+}
+
 /* A capital and some syllables. */
-static void invent(draws *d, char *with)
+static void syllables(draws *d, char *with)
 {
     static const char first[] = "BDFGHJKLMNPRSTVWZ", vowels[] = "aeiou", inner[] = "bdfgklmnprstvz";
     size_t n = 0;
@@ -193,6 +232,12 @@ static void invent(draws *d, char *with)
         with[n++] = inner[below(d, sizeof inner - 1)];
     }
     with[n] = '\0';
+}
+
+static void invent(const heed_corpus *c, draws *d, char *with)
+{
+    if (!happens(d, 0.7) || !mix(c, d, with))
+        syllables(d, with);
 }
 
 /* A placeholder in the place of a word, or now and then one on either side of it, as tags stand. */
@@ -210,15 +255,14 @@ static void protect(draws *d, const text *t, heed__span word, bool may_wrap, int
 }
 
 /* Which of the words and spans that stand once on either side are replaced, and by what, in the
- * order of the source; returns how many. */
-static int64_t choose(const heed_augment_options *o, draws *d, const text side[2],
-                      twin twins[WORDS], int *placeholders)
+ * order of the source; returns how many.  Placeholders are numbered from *placeholders on. */
+static int64_t choose(const heed_augment_options *o, const heed_corpus *c, draws *d,
+                      const text side[2], twin twins[WORDS], int *placeholders)
 {
     heed__span word[2][WORDS];
     bool is_span[2][WORDS];
     int64_t words[2], n = 0;
     const bool protects = happens(d, o->protect), invents = happens(d, o->invent);
-    *placeholders = 0;
     for (int k = 0; k < 2; k++)
         words[k] = words_of(&side[k], word[k], is_span[k]);
     for (int64_t i = 0; i < words[0]; i++) {
@@ -234,7 +278,7 @@ static int64_t choose(const heed_augment_options *o, draws *d, const text side[2
         if (o->protect > 0 && (span || (protects && chosen)) && *placeholders < HEED_PLACEHOLDERS)
             protect(d, &side[0], x, !span, placeholders, t.with);
         else if (invents && !span && !first_word && is_name(&side[0], x))
-            invent(d, t.with);
+            invent(c, d, t.with);
         if (t.with[0])
             twins[n++] = t;
     }
@@ -269,19 +313,30 @@ static bool replace_side(text *t, twin *twins, int64_t count, int side, heed_are
     return to;
 }
 
-static bool replace(const heed_augment_options *o, draws *d, heed_arena *arena, text side[2])
+/* A placeholder where nothing stood. */
+static twin put_in(size_t source, size_t target, const char *before, int placeholder,
+                   const char *behind)
 {
-    twin *twins = heed_arena_allocate(arena, (WORDS + 1) * sizeof *twins);
+    twin t = {.place = {{source, source}, {target, target}}};
+    snprintf(t.with, sizeof t.with, "%s<ph%d>%s", before, placeholder, behind);
+    return t;
+}
+
+static bool replace(const heed_augment_options *o, const heed_corpus *c, draws *d,
+                    heed_arena *arena, text side[2])
+{
+    twin *twins = heed_arena_allocate(arena, (WORDS + 2) * sizeof *twins);
     if (!twins)
         return false;
-    int placeholders;
-    int64_t count = choose(o, d, side, twins, &placeholders);
-    bool last = placeholders < HEED_PLACEHOLDERS && happens(d, o->protect * LAST_SHARE);
-    if (last) { /* one more at the end, as emoji and addresses stand */
-        twin *t = &twins[count++];
-        *t = (twin){.place = {{side[0].length, side[0].length}, {side[1].length, side[1].length}}};
-        snprintf(t->with, sizeof t->with, " <ph%d>", placeholders);
-    }
+    const int64_t ends = happens(d, o->protect * ENDS_SHARE) ? 1 + below(d, 5) : 0;
+    const bool first = ends == 1 || ends == 2, last = ends >= 2;
+    int placeholders = first;
+    int64_t count = first;
+    if (first)
+        twins[0] = put_in(0, 0, "", 0, " ");
+    count += choose(o, c, d, side, twins + count, &placeholders);
+    if (last && placeholders < HEED_PLACEHOLDERS)
+        twins[count++] = put_in(side[0].length, side[1].length, " ", placeholders, "");
     return !count || (replace_side(&side[0], twins, count, 0, arena) &&
                       replace_side(&side[1], twins, count, 1, arena));
 }
@@ -314,7 +369,7 @@ heed_status heed__augment(const heed_augment_options *o, const heed_corpus *c, i
     if (good && happens(&d, o->vary))
         good = vary(&d, arena, side);
     if (good && (o->protect > 0 || o->invent > 0))
-        good = replace(o, &d, arena, side);
+        good = replace(o, c, &d, arena, side);
     if (!good)
         return heed__fail(err, HEED_MEMORY, "out of memory for changing a pair of sentences");
     *pair = (heed_pair){side[0].at, side[1].at, side[0].length, side[1].length};

@@ -3,6 +3,7 @@
  * A new model directory is prepared under another name beside its own and renamed when it is
  * complete, first save included.  So a directory of the right name always loads and resumes, and
  * wrong options or bad data leave nothing behind. */
+#include "decode/weights.h"
 #include "model/model.h"
 #include "train/trainer.h"
 #include <heed/io.h>
@@ -110,7 +111,16 @@ static heed_status check_batches(heed_trainer *t, heed_error *err)
     return heed_batches_seek(t->batches, (heed_batches_position){0}, err);
 }
 
-static heed_status make_model(heed_trainer *t, heed_error *err)
+/* The weights of the model to start from. */
+static heed_status take_weights(heed_trainer *t, heed_error *err)
+{
+    heed__pathname path;
+    heed_status status =
+        heed__pathname_format(path, err, "%s/model.safetensors", t->recipe.train.from);
+    return status ? status : heed__weights_read(t->model, path, err);
+}
+
+static heed_status make_model(heed_trainer *t, bool new_folder, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
     heed_tape_options tape = {.allocator = &t->allocator,
@@ -121,6 +131,8 @@ static heed_status make_model(heed_trainer *t, heed_error *err)
     if (!t->model)
         return err->status;
     t->params = heed_model_params(t->model);
+    if (new_folder && o->from && take_weights(t, err))
+        return err->status;
     t->tape = heed_tape_new(&tape, err);
     if (!t->tape || make_optimizer(t, err))
         return err->status;
@@ -240,6 +252,10 @@ static heed_trainer *blank(const char *folder, const heed_train_hooks *hooks,
 
 static heed_status prepare_new(heed_trainer *t, heed_error *err)
 {
+    heed_text_config from = {0};
+    if (t->recipe.train.from && heed__recipe_start_from(&t->recipe, &from, t->arena, err))
+        return err->status;
+    t->knows_placeholders = from.protects;
     heed__recipe_resolve(&t->recipe);
     if (heed__recipe_check(&t->recipe, err) || check_model(t, err))
         return err->status;
@@ -256,7 +272,7 @@ static heed_status prepare_new(heed_trainer *t, heed_error *err)
     if (heed__trainer_open_corpora(t, err) || stage(t, err) ||
         heed__trainer_open_vocabularies(t, true, err))
         return err->status;
-    if (heed__trainer_measure_text(t, err) || make_model(t, err) || check_batches(t, err))
+    if (heed__trainer_measure_text(t, err) || make_model(t, true, err) || check_batches(t, err))
         return err->status;
     return heed__recipe_absolute(&t->recipe, t->arena, err);
 }
@@ -290,7 +306,7 @@ static heed_status prepare_resume(heed_trainer *t, const heed_recipe *recipe, he
         heed__recipe_may_become(&stored, &t->recipe, t->folder, &new_bits, err) ||
         heed__recipe_check(&t->recipe, err) || lock(t, err) || heed__trainer_open_corpora(t, err) ||
         heed__trainer_open_vocabularies(t, false, err) || heed__trainer_measure_text(t, err) ||
-        make_model(t, err))
+        make_model(t, false, err))
         return err->status;
     if (new_bits)
         heed__trainer_say(t, HEED_LOG_WARNING,

@@ -199,7 +199,8 @@ heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
                                      .bpe_joiner = o->bpe_joiner,
                                      .trained_length = quantile(lengths, most + 1, 90),
                                      .trained_longest = quantile(lengths, most + 1, 100),
-                                     .protects = o->augment.protect > 0};
+                                     .protects =
+                                         o->augment.protect > 0 || t->knows_placeholders};
     }
     heed__release(&t->allocator, lengths, room, sizeof *lengths);
     return status;

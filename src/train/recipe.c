@@ -1,6 +1,7 @@
 /* recipe.c: the options of a run: which go together, how they are stored in training/options.json,
  * and which of them may change when a run is resumed. */
 #include "base/file.h"
+#include "decode/folder.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -174,6 +175,7 @@ heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (absolute_list(lists[i], arena, err))
             return HEED_MEMORY;
+    o->from = absolute(o->from, arena);
     o->vocab = absolute(o->vocab, arena);
     o->source_vocab = absolute(o->source_vocab, arena);
     o->target_vocab = absolute(o->target_vocab, arena);
@@ -307,4 +309,67 @@ const char *heed__metric_name(int metric)
 {
     static const char *const names[] = {"bleu", "chrf", "loss"};
     return names[metric];
+}
+
+/* ---- from another model ---- */
+
+/* Whether an option is of the model, and more than how it is trained. */
+static bool of_shape(const heed_option *o)
+{
+    static const char *const training[] = {"dropout", "attention-dropout", "ff-dropout",
+                                           "label-smoothing"};
+    for (size_t i = 0; i < sizeof training / sizeof *training; i++)
+        if (strcmp(training[i], o->name) == 0)
+            return false;
+    return o->offset < offsetof(heed_recipe, train); /* the model stands before it */
+}
+
+/* Nothing that was asked for may differ from what the other model is. */
+static heed_status check_shape(const heed_recipe *r, const heed_recipe *from, heed_arena *arena,
+                               heed_error *err)
+{
+    heed_recipe defaults;
+    heed_status status = heed_recipe_parse(&defaults, 0, NULL, arena, err);
+    for (int i = 0; !status && i < set.count; i++) {
+        const heed_option *o = &fields[i];
+        const char *asked = (const char *)r + o->offset;
+        if (of_shape(o) && !same_value(o, asked, (const char *)&defaults + o->offset) &&
+            !same_value(o, asked, (const char *)from + o->offset))
+            status = heed__fail(err, HEED_ARGUMENT,
+                                "--%s is not what the model '%.300s' has: with --from, leave it "
+                                "out",
+                                o->name, r->train.from);
+    }
+    return status;
+}
+
+heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed_arena *arena,
+                                    heed_error *err)
+{
+    heed_train_options *o = &r->train;
+    heed_recipe from = *r;
+    heed__path *path = heed_arena_allocate(arena, 2 * sizeof *path);
+    if (!path)
+        return heed__fail(err, HEED_MEMORY, "out of memory for a path");
+    if (o->vocab || o->source_vocab || o->target_vocab || o->vocab_size)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--from brings its own vocabulary: leave out --vocab, --source-vocab, "
+                          "--target-vocab and --vocab-size");
+    if (heed_model_read_config(o->from, arena, &from.model, text, err) ||
+        heed__vocabs_find(o->from, path, err) || check_shape(r, &from, arena, err))
+        return err->status;
+    from.model.dropout = r->model.dropout;
+    from.model.attention.dropout = r->model.attention.dropout;
+    from.model.transformer.ff_dropout = r->model.transformer.ff_dropout;
+    from.model.label_smoothing = r->model.label_smoothing;
+    r->model = from.model;
+    const bool words = text->tokens == HEED_WHITESPACE;
+    o->tokens = words ? HEED_TOKENS_WHITESPACE : HEED_TOKENS_SENTENCEPIECE;
+    o->vocab_type = words ? HEED_UNIGRAM : text->tokens;
+    o->bpe_joiner = text->bpe_joiner;
+    o->joint = strcmp(path[0].text, path[1].text) == 0;
+    o->vocab = o->joint ? path[0].text : NULL;
+    o->source_vocab = o->joint ? NULL : path[0].text;
+    o->target_vocab = o->joint ? NULL : path[1].text;
+    return HEED_OK;
 }

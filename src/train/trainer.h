@@ -67,6 +67,7 @@ struct heed_trainer {
     heed_corpus *corpus, *valid;
     heed_vocab *source, *target;
     heed_text_config text;
+    bool knows_placeholders; /* the model that it started from does */
     int64_t extra_length; /* of translations in validation */
     heed_model *model;
     heed_params *params; /* the model's */
@@ -94,6 +95,9 @@ struct heed_trainer {
 heed_status heed__recipe_check(const heed_recipe *r, heed_error *err);
 /* Fills in what "not given" stands for. */
 void heed__recipe_resolve(heed_recipe *r);
+/* Fills in what the model of --from has: shape, tokens, vocabularies.  Texts live in the arena. */
+heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed_arena *arena,
+                                    heed_error *err);
 /* Makes file names absolute, so that a run can be resumed from anywhere. */
 heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error *err);
 heed_status heed__recipe_write(const heed_recipe *r, const char *path, heed_error *err);
