@@ -107,6 +107,14 @@ static void takes_out_and_puts_back(void **state)
     assert_string_equal(heed__protect_again("<b> </b>", span, 4, arena), "<ph0> <ph1>");
     assert_string_equal(heed__restore("<ph7> <ph", span, 0, arena), "<ph7> <ph");
 
+    /* What closes a sentence is glued to like its last word. */
+    const char *closed = "<b>Really?</b>";
+    length = strlen(closed);
+    assert_true(heed__protect(&closed, &length, arena, &span, &spans));
+    assert_memory_equal(closed, "<ph0> Really? <ph0>", length);
+    assert_string_equal(heed__restore("<ph0> Wirklich? <ph1>", span, 2, arena),
+                        "<b>Wirklich?</b>");
+
     /* Quotes are no words to be glued to. */
     const char *quoted = "“{name}” is missing";
     length = strlen(quoted);

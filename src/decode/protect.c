@@ -19,6 +19,12 @@ static int64_t count_spans(const char *text, size_t length)
     return n;
 }
 
+/* Whether a word, or what closes one, ends where a span begins: `bold</b>`, `now?</b>`. */
+static bool ends_before(const char *text, size_t at)
+{
+    return heed__word_before(text, at) || (at > 0 && strchr(".!?,;:", text[at - 1]));
+}
+
 bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__protected **span,
                    int64_t *spans)
 {
@@ -35,13 +41,13 @@ bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__p
     if (!to || !kept || !p)
         return false;
     for (; heed__span_next(from, *length, at, &s); p++) {
-        *p = (heed__protected){kept, s.end - s.begin, heed__word_before(from, s.begin),
+        *p = (heed__protected){kept, s.end - s.begin, ends_before(from, s.begin),
                                heed__word_at(from, *length, s.end)};
         memcpy(kept, from + s.begin, p->length);
         kept += p->length;
         memcpy(to + out, from + at, s.begin - at);
         out += s.begin - at;
-        if (p->glued_left) /* the model knows words with spaces around them */
+        if (p->glued_left) /* the model knows placeholders with spaces before them */
             to[out++] = ' ';
         memcpy(to + out, MARK, MARK_LENGTH);
         out += MARK_LENGTH;

@@ -12,7 +12,7 @@
 typedef struct heed__protected {
     const char *text; /* a copy: the line is gone when its translation is there */
     size_t length;
-    bool glued_left, glued_right; /* to a word, as the tags of <b>bold</b> are */
+    bool glued_left, glued_right; /* to a word or its stop, as tags of <b>bold</b> are */
 } heed__protected;
 
 /* The line with placeholders, all of them <ph0>, and the spans in their order; the line itself

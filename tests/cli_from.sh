@@ -1,0 +1,63 @@
+#!/bin/sh
+# cli_from.sh: `heed train --from` from outside: another model's shape, vocabulary and weights.
+# Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
+set -u
+. "$(dirname "$0")/case.inc"
+
+awk -f "$tree/tests/sentences.awk" -v lines=300 >pairs.tsv
+cut -f 1 pairs.tsv | head -n 20 >some.en
+learn="--tsv pairs.tsv --threads 1 --valid-beam 1 --valid-lines 5"
+# shellcheck disable=SC2086
+run train --model m $learn --encoder-layers 1 --decoder-layers 2 --d 32 --ff 64 --heads 2 --pre-norm \
+    --schedule linear --rate 0.005 --warmup 10 --max-updates 100 --protect 0.2
+exits 0
+
+# Catches weights, a shape or a vocabulary that do not come along: one update of no size leaves the
+# model as it was.
+still="--schedule constant --rate 1e-30 --max-updates 1"
+# shellcheck disable=SC2086
+run train --model n --from m $learn $still --dropout 0.3
+exits 0
+same m/model.safetensors n/model.safetensors
+same m/shared.spm n/shared.spm
+grep -q '"protects": true' n/config.json; verdict $? 'placeholders are forgotten'
+grep -q '"dropout": 0.3' n/config.json; verdict $? '--dropout is not what was asked for'
+# Catches a resumed run that starts from the other model again, or needs it.
+mv m elsewhere
+run train --resume n --max-updates 2
+exits 0; says 'after 2 updates'
+mv elsewhere m
+
+# Catches matrices of bytes that are read as something else: converted once more, they translate alike.
+for bits in 7 8; do
+    rm -rf n
+    run convert m "m$bits" --weight-bits $bits
+    exits 0
+    # shellcheck disable=SC2086
+    run train --model n --from "m$bits" $learn $still
+    exits 0
+    run convert n "n$bits" --weight-bits $bits
+    "$heed" translate --model "m$bits" some.en >before
+    "$heed" translate --model "n$bits" some.en >after
+    same before after
+done
+run translate --model m some.en
+[ "$(sort -u out | wc -l)" -gt 3 ]; verdict $? 'all translations are alike: this proves nothing'
+rm -rf n
+
+# Catches what cannot be had with --from, taken without a word.
+refuses() { # CODE TEXT ARGUMENT...
+    code=$1 text=$2
+    shift 2
+    # shellcheck disable=SC2086
+    run train --model n $learn --max-updates 1 "$@"
+    exits "$code"; mentions "$text"; quiet_out
+    [ ! -e n ]; verdict $? 'something is left'
+}
+refuses 2 "--d is not what the model 'm' has: with --from, leave it out" --from m --d 64
+refuses 2 "--encoder-layers is not what the model 'm' has" --from m --preset small
+refuses 2 '--from brings its own vocabulary' --from m --vocab-size 500
+refuses 1 "cannot open the model 'nowhere'" --from nowhere
+head -c 1000 m/model.safetensors >short && mv short m/model.safetensors
+refuses 1 "m/model.safetensors'" --from m
+finish
