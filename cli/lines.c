@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* What one line may measure; a file without line ends is no text. */
 #define LINE_LIMIT ((size_t)1 << 24)
@@ -29,12 +30,22 @@ bool lines_open(line_reader *r, const char *path)
     }
     if (fstat(r->fd, &st) == 0 && S_ISREG(st.st_mode))
         r->size = st.st_size;
+    unsigned char first[2];
+    if (r->size && pread(r->fd, first, 2, 0) == 2 && first[0] == 0x1f && first[1] == 0x8b) {
+        r->size = 0;
+        if (!(r->zip = gzdopen(r->fd, "rb"))) {
+            complain("out of memory for reading %s", r->name);
+            return false;
+        }
+    }
     return true;
 }
 
 void lines_close(line_reader *r)
 {
-    if (r->fd > STDIN_FILENO)
+    if (r->zip)
+        gzclose(r->zip);
+    else if (r->fd > STDIN_FILENO)
         close(r->fd);
     free(r->buffer);
     free(r->line);
@@ -56,6 +67,25 @@ static bool grow(void **p, size_t *room, size_t want, size_t item)
     return true;
 }
 
+/* Bytes of a plain file, or decompressed; 0 at the end, -1 after saying what went wrong. */
+static ssize_t read_some(const line_reader *r, char *to, size_t room)
+{
+    ssize_t n;
+    int number = Z_OK;
+    do
+        n = r->zip ? gzread(r->zip, to, (unsigned)room) : read(r->fd, to, room);
+    while (n < 0 && !r->zip && errno == EINTR);
+    if (r->zip && n <= 0) { /* a file that ends too early shows only here */
+        gzerror(r->zip, &number);
+        n = number == Z_OK || number == Z_STREAM_END ? 0 : -1;
+    }
+    if (n < 0)
+        complain("cannot read %s: %s", r->name,
+                 r->zip && number != Z_ERRNO ? "its gzip is damaged or ends too early"
+                                             : strerror(errno));
+    return n;
+}
+
 /* Reads what is there, at least a byte; false after saying what went wrong. */
 static bool read_more(line_reader *r)
 {
@@ -64,13 +94,8 @@ static bool read_more(line_reader *r)
     r->buffer = buffer;
     if (!grown)
         return false;
-    ssize_t n;
-    do
-        n = read(r->fd, r->buffer + r->end, PORTION - 1);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        complain("cannot read %s: %s", r->name, strerror(errno));
-    else
+    ssize_t n = read_some(r, r->buffer + r->end, PORTION - 1);
+    if (n > 0)
         r->end += (size_t)n;
     r->ended = n == 0;
     return n >= 0;

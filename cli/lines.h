@@ -1,4 +1,4 @@
-/* lines.h: lines of a file or of standard input, as many as are there.
+/* lines.h: lines of a file, plain or gzip, or of standard input, as many as are there.
  *
  * A line may hold anything: a NUL becomes the byte 0xFF, which is in no UTF-8 text either, so that
  * the library finds and mends it like every other wrong byte. */
@@ -12,9 +12,10 @@
 typedef struct line_reader {
     const char *name; /* for messages: "'a.txt'" */
     const char **line;
-    int64_t size;  /* of the file in bytes; 0 where it is none */
+    int64_t size;  /* of the file in bytes; 0 where it is none, or gzip */
     int64_t taken; /* bytes of the lines handed out */
     int fd;
+    struct gzFile_s *zip; /* NULL: plain */
     bool ended;
     char *buffer;
     size_t begin, end, room; /* of what is in the buffer and not handed out yet */

@@ -30,6 +30,15 @@ for command in translate score; do
     [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
 done
 
+# Catches a .gz that is taken for text, and one that ends too early taken for whole.
+printf 'a b c\nd e\n' >some
+gzip -k some
+run translate --model m some.gz
+exits 0; prints 'A B C' 'D E'
+head -c 25 some.gz >short.gz
+run translate --model m short.gz
+exits 1; complains "heed: cannot read 'short.gz': its gzip is damaged or ends too early"
+
 # Catches mistakes in the command line that pass, exit other than 2, or dirty stdout.
 run translate --model m --to de
 exits 2; complains "heed: options '--model' and '--to' exclude each other"
