@@ -35,7 +35,7 @@ awk -v n=3000 'BEGIN {
 run train --model m --tsv pairs.tsv --hold-out 50 --vocab-size 150 \
     --encoder-layers 2 --decoder-layers 2 --d 64 --ff 128 --heads 4 --pre-norm \
     --dropout 0 --batch-tokens 600 --clip 1 --protect 0.7 --join 0.3 --invent 0.1 \
-    --schedule linear --rate 0.004 --warmup 60 --max-updates 700 --valid-every 700 --average 1 \
+    --schedule linear --rate 0.004 --warmup 60 --max-updates 900 --valid-every 900 --average 1 \
     --valid-beam 1 --threads 1
 exits 0
 grep -q '"protects": true' m/config.json; verdict $? 'config.json does not say that the model protects'

@@ -92,7 +92,7 @@ static void takes_out_and_puts_back(void **state)
     size_t length = strlen(text);
     heed__protected *span = NULL;
     int64_t spans = 0;
-    assert_true(heed__protect(&text, &length, arena, &span, &spans));
+    assert_true(heed__protect(&text, &length, NULL, NULL, arena, &span, &spans));
     assert_int_equal(spans, 4);
     assert_int_equal(length, strlen("A <ph0> bold <ph0> <ph0> at <ph0>."));
     assert_memory_equal(text, "A <ph0> bold <ph0> <ph0> at <ph0>.", length);
@@ -110,15 +110,14 @@ static void takes_out_and_puts_back(void **state)
     /* What closes a sentence is glued to like its last word. */
     const char *closed = "<b>Really?</b>";
     length = strlen(closed);
-    assert_true(heed__protect(&closed, &length, arena, &span, &spans));
+    assert_true(heed__protect(&closed, &length, NULL, NULL, arena, &span, &spans));
     assert_memory_equal(closed, "<ph0> Really? <ph0>", length);
-    assert_string_equal(heed__restore("<ph0> Wirklich? <ph1>", span, 2, arena),
-                        "<b>Wirklich?</b>");
+    assert_string_equal(heed__restore("<ph0> Wirklich? <ph1>", span, 2, arena), "<b>Wirklich?</b>");
 
     /* Quotes are no words to be glued to. */
     const char *quoted = "“{name}” is missing";
     length = strlen(quoted);
-    assert_true(heed__protect(&quoted, &length, arena, &span, &spans));
+    assert_true(heed__protect(&quoted, &length, NULL, NULL, arena, &span, &spans));
     assert_memory_equal(quoted, "“<ph0>” is missing", length);
     assert_string_equal(heed__restore("Datei <ph0> fehlt", span, 1, arena), "Datei {name} fehlt");
     assert_string_equal(heed__protect_again("Nur {name} %s {name}", span, 1, arena),
@@ -129,7 +128,7 @@ static void takes_out_and_puts_back(void **state)
 
     const char *plain = "nothing here";
     length = strlen(plain);
-    assert_true(heed__protect(&plain, &length, arena, &span, &spans));
+    assert_true(heed__protect(&plain, &length, NULL, NULL, arena, &span, &spans));
     assert_int_equal(spans, 0);
     assert_string_equal(plain, "nothing here");
 }
@@ -172,7 +171,7 @@ static void cuts_between_spans(void **state)
         size_t n = 0;
         for (int i = 0; i < 100; i++)
             n += (size_t)snprintf(text + n, sizeof text - n, "{a%d}%s", i, i % 3 ? "," : ",,ab");
-        heed__limits limits = {longest, longest, true, false};
+        heed__limits limits = {longest, longest, true, false, NULL};
         heed__line line;
         assert_int_equal(heed__cut_line(v, text, &limits, arena, &line, &err), HEED_OK);
         int seen = 0;
@@ -193,7 +192,7 @@ static void cuts_between_spans(void **state)
         assert_int_equal(seen, 100);
         heed_arena_reset(arena);
     }
-    heed__limits limits = {100, 100, true, false};
+    heed__limits limits = {100, 100, true, false, NULL};
     heed__line line;
     assert_int_equal(heed__cut_line(v, "{a} {b} {c} {d}. {a} {b} {c} {d}. {a} {b} {c} {d}.",
                                     &limits, arena, &line, &err),

@@ -119,7 +119,7 @@ typedef struct heed_train_options {
     heed_option_list valid_source, valid_target, valid_tsv; /* none: hold_out pairs are held out */
     int64_t hold_out;
     const char *from; /* a model directory to start from */
-    int tokens; /* heed_tokens_kind */
+    int tokens;       /* heed_tokens_kind */
     int vocab_type;
     int64_t vocab_size, vocab_min_count;
     double vocab_coverage;

@@ -26,7 +26,7 @@ static heed__limits limits_of(const heed_translator *tr)
     if (tr->trained_longest)
         longest = least(longest, tr->trained_longest);
     return (heed__limits){tr->trained_length ? least(longest, tr->trained_length) : longest,
-                          longest, tr->protects, tr->capitals};
+                          longest, tr->protects, tr->capitals, tr->names};
 }
 
 /* o->banned becomes the ids of o->ban as well. */

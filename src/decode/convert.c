@@ -8,6 +8,7 @@
 #include "decode/weights.h"
 #include "io/safetensors.h"
 #include "tensor/tensor.h"
+#include "text/names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -109,7 +110,7 @@ static void convert_weights(struct conversion *c, const heed_model_config *confi
     heed_model_free(c->model);
 }
 
-/* The vocabulary is copied as it is. */
+/* What belongs to the text is copied as it is. */
 static void copy_file(const char *from, const char *to, const char *name, heed_error *err)
 {
     heed__path source, target;
@@ -166,8 +167,9 @@ static heed_status make_folder(const char *to, heed_error *err)
 
 heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err)
 {
-    static const char *const vocabularies[] = {"shared.spm",   "source.spm",   "target.spm",
-                                               "shared.vocab", "source.vocab", "target.vocab"};
+    static const char *const text_files[] = {"shared.spm",    "source.spm",   "target.spm",
+                                             "shared.vocab",  "source.vocab", "target.vocab",
+                                             HEED__NAMES_FILE};
     heed_error own = {0};
     heed_model_config config;
     heed_text_config text;
@@ -176,8 +178,8 @@ heed_status heed_convert(const char *from, const char *to, heed_number_kind kind
     if (arena && !heed_model_read_config(from, arena, &config, &text, &own) &&
         !check(&config, kind, from, &own) && !make_folder(to, &own)) {
         convert_weights(&c, &config, from, to);
-        for (size_t i = 0; !own.status && i < sizeof vocabularies / sizeof *vocabularies; i++)
-            copy_file(from, to, vocabularies[i], &own);
+        for (size_t i = 0; !own.status && i < sizeof text_files / sizeof *text_files; i++)
+            copy_file(from, to, text_files[i], &own);
         if (!own.status) /* last: a directory with a config.json is a model */
             heed_model_describe(to, &config, &text, &own);
     }

@@ -197,7 +197,8 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
     struct cutting plain = {v, sound, limits, arena, line, 0, NULL}, c = plain;
     int64_t spans = 0;
     size_t marked = length;
-    if (limits->protects && !heed__protect(&c.text, &marked, arena, &c.span, &spans))
+    if (limits->protects &&
+        !heed__protect(&c.text, &marked, limits->names, v, arena, &c.span, &spans))
         return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
     const heed__protected *all = spans ? c.span + spans : NULL;
     heed_status status = spans ? cut(&c, marked, err) : cut(&plain, length, err);
@@ -212,7 +213,7 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
 static heed_status encode_source(const heed_translator *tr, const char *text, heed_arena *arena,
                                  heed__part *whole, bool *repaired, heed_error *err)
 {
-    const heed__limits limits = {INT32_MAX, INT32_MAX, tr->protects, tr->capitals};
+    const heed__limits limits = {INT32_MAX, INT32_MAX, tr->protects, tr->capitals, tr->names};
     heed__line line;
     heed_status status = heed__cut_line(tr->source, text, &limits, arena, &line, err);
     *whole = (heed__part){.spans = 0};

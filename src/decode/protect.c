@@ -1,6 +1,6 @@
 /* protect.c: see protect.h. */
 #include "decode/protect.h"
-#include "text/spans.h"
+#include "text/names.h"
 
 #include <string.h>
 
@@ -10,12 +10,27 @@
 
 /* ---- in ---- */
 
-static int64_t count_spans(const char *text, size_t length)
+/* Spans by their form, and what else is copied, in their order; -1 when memory is short. */
+static int64_t find_spans(const char *text, size_t length, const heed__names *names,
+                          const heed_vocab *v, heed_arena *arena, heed__span **span)
 {
-    heed__span s;
-    int64_t n = 0;
+    heed__span s, *copy;
+    int64_t forms = 0, n = 0, next = 0;
+    const int64_t copies = v ? heed__copies_of(names, v, text, length, arena, &copy) : 0;
     for (size_t at = 0; heed__span_next(text, length, at, &s); at = s.end)
-        n++;
+        forms++;
+    *span = heed_arena_allocate(arena, (size_t)(forms + copies + 1) * sizeof **span);
+    if (copies < 0 || !*span)
+        return -1;
+    for (size_t at = 0; at <= length; at = s.end) {
+        if (!heed__span_next(text, length, at, &s))
+            s = (heed__span){length + 1, length + 1};
+        for (; next < copies && copy[next].begin < s.end; next++)
+            if (copy[next].end <= s.begin && copy[next].begin >= at)
+                (*span)[n++] = copy[next];
+        if (s.begin <= length)
+            (*span)[n++] = s;
+    }
     return n;
 }
 
@@ -25,22 +40,23 @@ static bool ends_before(const char *text, size_t at)
     return heed__word_before(text, at) || (at > 0 && strchr(".!?,;:", text[at - 1]));
 }
 
-bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__protected **span,
-                   int64_t *spans)
+bool heed__protect(const char **text, size_t *length, const heed__names *names, const heed_vocab *v,
+                   heed_arena *arena, heed__protected **span, int64_t *spans)
 {
     const char *from = *text;
-    const int64_t n = count_spans(from, *length);
+    heed__span *found;
+    const int64_t n = find_spans(from, *length, names, v, arena, &found);
     size_t at = 0, out = 0;
-    heed__span s;
     *spans = n;
-    if (n == 0)
-        return true;
+    if (n <= 0)
+        return n == 0;
     char *to = heed_arena_allocate(arena, *length + (size_t)n * (MARK_LENGTH + 2));
     char *kept = heed_arena_allocate(arena, *length);
     heed__protected *p = *span = heed_arena_allocate(arena, (size_t)n * sizeof *p);
     if (!to || !kept || !p)
         return false;
-    for (; heed__span_next(from, *length, at, &s); p++) {
+    for (int64_t i = 0; i < n; i++, p++) {
+        const heed__span s = found[i];
         *p = (heed__protected){kept, s.end - s.begin, ends_before(from, s.begin),
                                heed__word_at(from, *length, s.end)};
         memcpy(kept, from + s.begin, p->length);
@@ -61,6 +77,19 @@ bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__p
     return true;
 }
 
+/* Where a span stands in a text, from `at` on, and not as a part of a word; length if nowhere. */
+static size_t place_of(const heed__protected *span, const char *text, size_t length, size_t at)
+{
+    const bool word_first = heed__word_at(span->text, span->length, 0);
+    const bool word_last = heed__word_before(span->text, span->length);
+    for (; at + span->length <= length; at++)
+        if (memcmp(text + at, span->text, span->length) == 0 &&
+            !(word_first && heed__word_before(text, at)) &&
+            !(word_last && heed__word_at(text, length, at + span->length)))
+            return at;
+    return length;
+}
+
 const char *heed__protect_again(const char *text, const heed__protected *span, int64_t spans,
                                 heed_arena *arena)
 {
@@ -68,28 +97,32 @@ const char *heed__protect_again(const char *text, const heed__protected *span, i
     char *to = heed_arena_allocate(arena, (MARK_LENGTH + 3) * (length + 1));
     bool used[HEED_PLACEHOLDERS] = {false};
     size_t at = 0, n = 0;
-    heed__span s;
-    for (; to && heed__span_next(text, length, at, &s); at = s.end) {
-        int64_t i = 0;
-        while (i < spans && (used[i] || span[i].length != s.end - s.begin ||
-                             memcmp(span[i].text, text + s.begin, span[i].length) != 0))
-            i++;
-        size_t copied = (i < spans ? s.begin : s.end) - at;
-        memcpy(to + n, text + at, copied);
-        n += copied;
-        if (i == spans)
-            continue;
-        used[i] = true;
-        if (span[i].glued_left && n > 0 && to[n - 1] != ' ')
+    while (to) {
+        int64_t next = -1;
+        size_t begin = length;
+        for (int64_t i = 0; i < spans; i++) {
+            size_t place = used[i] ? length : place_of(&span[i], text, length, at);
+            if (place < begin) {
+                begin = place;
+                next = i;
+            }
+        }
+        memcpy(to + n, text + at, begin - at);
+        n += begin - at;
+        if (next < 0)
+            break;
+        used[next] = true;
+        at = begin + span[next].length;
+        if (span[next].glued_left && n > 0 && to[n - 1] != ' ')
             to[n++] = ' ';
         memcpy(to + n, MARK, MARK_LENGTH);
-        to[n + MARK_DIGIT] = (char)('0' + i);
+        to[n + MARK_DIGIT] = (char)('0' + next);
         n += MARK_LENGTH;
-        if (span[i].glued_right && text[s.end] && text[s.end] != ' ')
+        if (span[next].glued_right && text[at] && text[at] != ' ')
             to[n++] = ' ';
     }
     if (to)
-        memcpy(to + n, text + at, length - at + 1);
+        to[n] = '\0';
     return to;
 }
 

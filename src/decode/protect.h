@@ -7,7 +7,7 @@
 #ifndef HEED_DECODE_PROTECT_H
 #define HEED_DECODE_PROTECT_H
 
-#include <heed/text.h>
+#include "text/names.h"
 
 typedef struct heed__protected {
     const char *text; /* a copy: the line is gone when its translation is there */
@@ -16,9 +16,10 @@ typedef struct heed__protected {
 } heed__protected;
 
 /* The line with placeholders, all of them <ph0>, and the spans in their order; the line itself
- * where there are none.  False when memory is short. */
-bool heed__protect(const char **text, size_t *length, heed_arena *arena, heed__protected **span,
-                   int64_t *spans);
+ * where there are none.  With a vocabulary, numbers are spans too, and with names those that it
+ * hardly knows (names.h; names NULL: none).  False when memory is short. */
+bool heed__protect(const char **text, size_t *length, const heed__names *names, const heed_vocab *v,
+                   heed_arena *arena, heed__protected **span, int64_t *spans);
 /* The opposite of heed__restore: a translation, or how it is to begin, with placeholders for those
  * of the spans that it has.  NULL when memory is short. */
 const char *heed__protect_again(const char *text, const heed__protected *span, int64_t spans,

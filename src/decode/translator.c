@@ -57,10 +57,12 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
 {
     heed_model_config config;
     heed_text_config text;
-    heed__path weights, where;
+    heed__path weights, names, where;
     heed_status status = heed_model_read_config(folder, tr->lines, &config, &text, err);
     if (!status)
         status = heed__path_in(&weights, folder, "model.safetensors", err);
+    if (!status)
+        status = heed__path_in(&names, folder, HEED__NAMES_FILE, err);
     if (!status)
         status = heed_vocabs_open(folder, text.bpe_joiner, &tr->allocator, &tr->own_source,
                                   &tr->own_target, err);
@@ -72,6 +74,10 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     if (status)
         return status;
     heed_error own = {0};
+    if (text.protects)
+        tr->names = heed__names_open(names.text, &tr->allocator, &own);
+    if (own.status)
+        return heed__fail(err, own.status, "%s", own.text);
     if (heed__model_check(&config, &own))
         return heed__fail(err, own.status, "%s%s", where.text, own.text);
     tr->engine = heed__engine_open(&config, weights.text, &tr->allocator, &own);
@@ -118,6 +124,7 @@ void heed_translator_free(heed_translator *tr)
     heed_allocator a = tr->allocator;
     heed__lanes_close(tr);
     heed_engine_free(tr->engine);
+    heed__names_free(tr->names);
     heed_vocabs_free(tr->own_source, tr->own_target);
     for (int i = 0; i < HEED__WINDOWS; i++)
         heed_arena_free(tr->window[i]);

@@ -29,6 +29,7 @@ struct heed_translator {
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     bool knows_placeholders, protects;       /* the model does; spans travel as such */
+    heed__names *names;                      /* of the directory; NULL: none are copied */
     bool knows_letters, capitals; /* not only words; a line in capitals is one in small letters */
     int threads;
     heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
@@ -73,10 +74,11 @@ heed_status heed__encode_line(const heed_vocab *v, const char *text, heed_arena 
                               heed_tokens *tokens, bool *repaired, heed_error *err);
 /* Tokens that are decoded at once, without EOS. */
 typedef struct heed__limits {
-    int64_t together; /* of several sentences */
-    int64_t longest;  /* of one; not less */
-    bool protects;    /* spans become placeholders, HEED_PLACEHOLDERS of them at most */
-    bool capitals;    /* a line in capitals is one in small letters */
+    int64_t together;         /* of several sentences */
+    int64_t longest;          /* of one; not less */
+    bool protects;            /* spans become placeholders, HEED_PLACEHOLDERS of them at most */
+    bool capitals;            /* a line in capitals is one in small letters */
+    const heed__names *names; /* NULL, or names that are hardly known become placeholders too */
 } heed__limits;
 /* The same in parts within the limits: cut at sentence ends, and inside of a sentence only where it
  * is longer than the longest. */

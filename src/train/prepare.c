@@ -271,7 +271,7 @@ static heed_status prepare_new(heed_trainer *t, heed_error *err)
                           t->folder);
     }
     if (heed__trainer_open_corpora(t, err) || stage(t, err) ||
-        heed__trainer_open_vocabularies(t, true, err))
+        heed__trainer_open_vocabularies(t, true, err) || heed__trainer_learn_names(t, err))
         return err->status;
     if (heed__trainer_measure_text(t, err) || make_model(t, true, err) || check_batches(t, err))
         return err->status;

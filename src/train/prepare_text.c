@@ -1,6 +1,7 @@
 /* prepare_text.c: the text of a run: sentence pairs to train and to validate with, vocabularies,
  * learned from the pairs where none is given, and how long the sentences are. */
 #include "text/augment.h"
+#include "text/names.h"
 #include "text/vocab.h"
 #include "train/trainer.h"
 
@@ -128,6 +129,29 @@ heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, he
     return HEED_OK;
 }
 
+/* ---- names ---- */
+
+/* Where a model has placeholders, names can be copied; which may not, the text tells, and what the
+ * model to start from knew. */
+heed_status heed__trainer_learn_names(heed_trainer *t, heed_error *err)
+{
+    const heed_train_options *o = &t->recipe.train;
+    heed__pathname path;
+    heed_error own = {0};
+    heed__names *before = NULL, *names = NULL;
+    if (!(o->augment.protect > 0 || t->knows_placeholders))
+        return HEED_OK;
+    if (o->from && !heed__pathname_format(path, &own, "%s/" HEED__NAMES_FILE, o->from))
+        before = heed__names_open(path, &t->allocator, &own);
+    if (!own.status)
+        names = heed__names_learn(t->corpus, before, &t->allocator, &own);
+    if (names && !heed__pathname_format(path, &own, "%s/" HEED__NAMES_FILE, t->place))
+        heed__names_write(names, path, &own);
+    heed__names_free(names);
+    heed__names_free(before);
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+}
+
 /* ---- lengths ---- */
 
 /* So many pairs, spread evenly, stand for all. */
@@ -199,8 +223,7 @@ heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
                                      .bpe_joiner = o->bpe_joiner,
                                      .trained_length = quantile(lengths, most + 1, 90),
                                      .trained_longest = quantile(lengths, most + 1, 100),
-                                     .protects =
-                                         o->augment.protect > 0 || t->knows_placeholders};
+                                     .protects = o->augment.protect > 0 || t->knows_placeholders};
     }
     heed__release(&t->allocator, lengths, room, sizeof *lengths);
     return status;

@@ -68,7 +68,7 @@ struct heed_trainer {
     heed_vocab *source, *target;
     heed_text_config text;
     bool knows_placeholders; /* the model that it started from does */
-    int64_t extra_length; /* of translations in validation */
+    int64_t extra_length;    /* of translations in validation */
     heed_model *model;
     heed_params *params; /* the model's */
     heed_optimizer *optimizer;
@@ -111,6 +111,7 @@ const char *heed__metric_name(int metric);
 heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err);
 /* new: they are learned, or copied, into t->place first.  Sets the model's sizes. */
 heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, heed_error *err);
+heed_status heed__trainer_learn_names(heed_trainer *t, heed_error *err);
 /* Sets text and extra_length from the sentence pairs. */
 heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err);
 
