@@ -279,6 +279,8 @@ static const char *wrong(const struct inspect_settings *s)
         return "option '--output' must end in .svg or .html";
     if ((s->layer == 0) != (s->head == 0))
         return "'--layer' and '--head' go together";
+    if (s->kind != HEED_CROSS && !s->layer)
+        return "option '--kind' needs '--layer' and '--head'";
     if (s->attention && s->attention[strspn(s->attention, " \t\r\n")] == '\0')
         return "option '--attention' is empty, expected a sentence";
     return NULL;

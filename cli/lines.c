@@ -97,6 +97,10 @@ static bool read_more(line_reader *r)
     ssize_t n = read_some(r, r->buffer + r->end, PORTION - 1);
     if (n > 0)
         r->end += (size_t)n;
+    if (!r->zip && r->taken == 0 && r->end >= 2 && memcmp(r->buffer, "\x1f\x8b", 2) == 0) {
+        complain("cannot read %s: it is gzip; put zcat before it, or name the file", r->name);
+        return false;
+    }
     r->ended = n == 0;
     return n >= 0;
 }

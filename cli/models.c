@@ -143,6 +143,7 @@ void list_models(void)
         heed_arena_free(arena);
     }
     if (l.count == 0)
-        complain("no model is installed");
+        complain("no model is installed: 'make install' puts them under share/heed/models beside "
+                 "the program's bin");
     release(&l);
 }

@@ -115,6 +115,8 @@ heed_status translate_next(void *context, bool wait, heed_source_line *line, hee
     line->prefix = in->s->prefix;
     line->number = (uint64_t)l->number;
     line->tag = l;
+    if (in->s->json && strncmp(text, "\xEF\xBB\xBF", 3) == 0) /* a byte order mark */
+        text += 3;
     if (in->s->json && *text == '{') {
         read_object(in, text, l);
         line->text = l->wrong[0] || !in->text ? "" : in->text;

@@ -132,7 +132,8 @@ static heed_status make_folder(const lab_session *r, heed_error *err)
         return lab_fail(err, HEED_ARGUMENT, "the name given to '--model' is too long");
     if (mkdir(folder, 0777) != 0)
         return lab_fail(err, HEED_IO, "cannot make the directory '%s': %s", folder,
-                        strerror(errno));
+                        errno == EEXIST ? "it is there already, choose another name"
+                                        : strerror(errno));
     return HEED_OK;
 }
 

@@ -127,4 +127,15 @@ what='heed list ops >&-'
 rc=$?
 exits 1; complains 'heed: cannot write to standard output: Bad file descriptor'
 
+# Catches a printed config that its own command does not take back.
+for command in translate score evaluate train convert inspect 'lab ntm' 'lab pointer' 'bench decode' 'bench train'; do
+    # shellcheck disable=SC2086
+    run $command --print-config
+    exits 0
+    cp out config.json
+    # shellcheck disable=SC2086
+    run $command --config config.json --print-config
+    exits 0; same out config.json
+done
+
 finish

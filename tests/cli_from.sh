@@ -22,6 +22,14 @@ same m/model.safetensors n/model.safetensors
 same m/shared.spm n/shared.spm
 grep -q '"protects": true' n/config.json; verdict $? 'placeholders are forgotten'
 grep -q '"dropout": 0.3' n/config.json; verdict $? '--dropout is not what was asked for'
+# Catches a few short lines after which long ones are cut into pieces, and the rate of untrained weights.
+printf 'the man\tder Mann\nthe dog\tder Hund\na cat\teine Katze\n' >short.tsv
+run train --model s --from m --tsv short.tsv --threads 1 --max-updates 1 --valid-beam 1
+exits 0
+grep -h '"trained-l' m/config.json >before
+grep -h '"trained-l' s/config.json >after
+same before after
+grep -q '"schedule": "constant"' s/training/options.json; verdict $? 'it starts from a rate of nothing'
 # Catches a resumed run that starts from the other model again, or needs it.
 mv m elsewhere
 run train --resume n --max-updates 2

@@ -39,6 +39,15 @@ head -c 25 some.gz >short.gz
 run translate --model m short.gz
 exits 1; complains "heed: cannot read 'short.gz': its gzip is damaged or ends too early"
 
+what='heed translate from a pipe of gzip'
+gzip -c some | "$heed" translate --model m >out 2>err
+rc=$?
+exits 1; mentions 'it is gzip'; quiet_out
+printf '\357\273\277{"text": "a b"}\n' >in
+run translate --model m --json
+exits 0; says '"text":"A B"'
+: >in
+
 # Catches mistakes in the command line that pass, exit other than 2, or dirty stdout.
 run translate --model m --to de
 exits 2; complains "heed: options '--model' and '--to' exclude each other"
@@ -64,7 +73,7 @@ echo 'a b' >in
 run translate
 exits 2; mentions "option '--model' is missing, expected the directory of a model"; quiet_out
 run list models
-exits 0; quiet_out; complains 'heed: no model is installed'
+exits 0; quiet_out; mentions 'heed: no model is installed'
 cp -r m place/share/heed/models/aa-AA
 cp -r m place/share/heed/models/aa-BB
 run list models
@@ -199,7 +208,7 @@ run translate --model m --ban C --ban E
 exits 0; [ "$(wc -l <out)" = 1 ]; verdict $? 'expected a line'
 ! grep -q '[CE]' out; verdict $? 'a banned piece is there'
 run translate --model m --ban nonsense
-exits 1; complains "heed: cannot translate: the piece 'nonsense' cannot be banned: the target vocabulary does not have it"
+exits 1; mentions "heed: cannot translate: the piece 'nonsense' cannot be banned: the target vocabulary does not have it"
 run translate --model m --length-penalty 1 --penalty-form power --json
 exits 0; sed 's/.*"score":\([-0-9.]*\).*"log_p":.\([-0-9.,]*\).*/\1,\2/' out |
     awk -F , '{for (i = 2; i <= NF; i++) s += $i; d = s / (NF - 1) - $1; exit !(d < 1e-4 && d > -1e-4)}'

@@ -57,6 +57,8 @@ static void finds_spans(void **state)
         "Hello [%s], you have [%d] messages and [%5.2f] of [%1$s].",
         "[%(name)s] wrote",
         "100 % sure, 50% off, 50%d of it, a % b",
+        "50[%%] of [%d] [%%]",
+        "no <b\x07> tag",
         "Dear [{name}], [{0}] of [{{total}}] in [${HOME}] or [%{user}]",
         "{not closed, { a b }",
         "A [<b>]bold[</b>] word[<br/>] and [<a href=\"x y\">]this[</a>].",
@@ -194,11 +196,15 @@ static void cuts_between_spans(void **state)
     }
     heed__limits limits = {100, 100, true, false, NULL};
     heed__line line;
-    assert_int_equal(heed__cut_line(v, "{a} {b} {c} {d}. {a} {b} {c} {d}. {a} {b} {c} {d}.",
-                                    &limits, arena, &line, &err),
+    assert_int_equal(heed__cut_line(v, "{a} {b} a {c} {d}. {a} a. {a} {b} {c} b {d}.", &limits,
+                                    arena, &line, &err),
                      HEED_OK);
-    assert_int_equal(line.parts, 2);
-    assert_int_equal(line.part[0].spans, 8);
+    assert_int_equal(line.parts, 2); /* few enough go together */
+    assert_int_equal(line.part[0].spans, 5);
+    /* Where there is nothing else, there is nothing to translate. */
+    assert_int_equal(heed__cut_line(v, "<b>{a}</b> -", &limits, arena, &line, &err), HEED_OK);
+    assert_int_equal(line.parts, 0);
+    assert_string_equal(line.copied, "<b>{a}</b> -");
     heed_vocab_free(v);
     remove_folder(state);
 }

@@ -137,12 +137,17 @@ static void add_value(heed__string *s, const heed_option *o, const void *field)
 {
     const heed_option_list *list = field;
     const char *text;
+    int64_t number;
     switch (o->type) {
     case HEED_OPTION_TYPE_BOOL:
         heed__string_add(s, *(const bool *)field ? "true" : "false");
         break;
     case HEED_OPTION_TYPE_INT:
-        heed__string_format(s, "%lld", (long long)*(const int64_t *)field);
+        number = *(const int64_t *)field;
+        if ((o->least || o->most) && (number < o->least || number > o->most))
+            heed__string_add(s, "null"); /* not given, and nobody could give it */
+        else
+            heed__string_format(s, "%lld", (long long)number);
         break;
     case HEED_OPTION_TYPE_REAL:
         add_real(s, *(const double *)field);

@@ -43,8 +43,10 @@ static heed_status find_banned(const heed_translator *tr, heed_search_options *o
         id[n] = heed_vocab_find(tr->target, piece);
         if (id[n] == HEED_EOS || strcmp(heed_vocab_piece(tr->target, id[n]), piece) != 0)
             return heed__fail(err, HEED_ARGUMENT, "the piece '%s' cannot be banned: %s", piece,
-                              id[n] == HEED_EOS ? "no sentence would end"
-                                                : "the target vocabulary does not have it");
+                              id[n] == HEED_EOS
+                                  ? "no sentence would end"
+                                  : "the target vocabulary does not have it (its "
+                                    "pieces of words begin with ▁ where a word does)");
     }
     o->banned = (heed_tokens){id, n};
     return HEED_OK;
@@ -58,6 +60,8 @@ heed_status heed__bulk_init(heed__bulk *b, heed_translator *tr, const heed_searc
         b->window[i].arena = tr->window[i];
     heed_arena_reset(tr->lines);
     heed_status status = heed__search_check(o, err);
+    if (b->o.min_length < 1) /* no line with words becomes an empty one */
+        b->o.min_length = 1;
     return status ? status : find_banned(tr, &b->o, err);
 }
 
@@ -71,8 +75,10 @@ static heed_status place_parts(const heed__bulk *b, heed__entry *e, heed_tokens 
     int64_t n_best = b->o.n_best, parts = e->line.parts;
     heed_translation *to = e->out = heed__take(arena, n_best, sizeof *to, err);
     for (int64_t k = 0; to && k < n_best; k++)
-        e->out[k] =
-            (heed_translation){.text = k || parts ? NULL : "", .repaired = e->line.repaired};
+        e->out[k] = (heed_translation){.text = k || parts       ? NULL
+                                               : e->line.copied ? e->line.copied
+                                                                : "",
+                                       .repaired = e->line.repaired};
     if (to && parts > 1)
         to = heed__take(arena, parts, sizeof *to, err);
     for (int64_t k = 0; to && k < parts; k++) {

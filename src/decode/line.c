@@ -146,6 +146,9 @@ static int64_t spans_in(const struct cutting *c, const heed_tokens *t)
     return c->span ? heed__placeholders(t) : 0;
 }
 
+/* Sentences with more spans in all are not put together: training shows few lines with so many. */
+#define SPANS_TOGETHER (HEED_PLACEHOLDERS / 2)
+
 /* As many sentences in a part as fit together. */
 static heed_status cut_at_sentences(struct cutting *c, size_t length, heed_error *err)
 {
@@ -158,7 +161,7 @@ static heed_status cut_at_sentences(struct cutting *c, size_t length, heed_error
         status = encode(c, at, end, &tokens, err);
         if (!status && count &&
             (count + tokens.count > c->limits->together ||
-             spans + spans_in(c, &tokens) > HEED_PLACEHOLDERS)) {
+             spans + spans_in(c, &tokens) > SPANS_TOGETHER)) {
             status = add_sentences(c, begin, at, count, err);
             begin = at;
             count = spans = 0;
@@ -178,7 +181,7 @@ static heed_status cut(struct cutting *c, size_t length, heed_error *err)
     heed_status status = heed_vocab_encode(c->v, c->text, length, c->arena, &whole, err);
     if (status || !whole.count)
         return status;
-    return whole.count <= c->limits->together && spans_in(c, &whole) <= HEED_PLACEHOLDERS
+    return whole.count <= c->limits->together && spans_in(c, &whole) <= SPANS_TOGETHER
                ? add_part(c, whole, err)
                : cut_at_sentences(c, length, err);
 }
@@ -200,6 +203,15 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
     if (limits->protects &&
         !heed__protect(&c.text, &marked, limits->names, v, arena, &c.span, &spans))
         return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
+    if (spans && !heed__has_words(c.text, marked)) {
+        char *copy = heed__take(arena, (int64_t)length + 1, 1, err);
+        line->copied = copy;
+        if (copy)
+            memcpy(copy, sound, length);
+        if (copy)
+            copy[length] = '\0';
+        return copy ? HEED_OK : HEED_MEMORY;
+    }
     const heed__protected *all = spans ? c.span + spans : NULL;
     heed_status status = spans ? cut(&c, marked, err) : cut(&plain, length, err);
     if (status || !spans || c.span == all)
@@ -218,12 +230,13 @@ static heed_status encode_source(const heed_translator *tr, const char *text, he
     heed_status status = heed__cut_line(tr->source, text, &limits, arena, &line, err);
     *whole = (heed__part){.spans = 0};
     *repaired = line.repaired;
-    if (status || line.parts == 0)
+    if (status || (line.parts == 0 && !line.copied))
         return status;
-    *whole = line.part[0];
+    if (line.parts)
+        *whole = line.part[0];
     if (line.parts == 1)
         return HEED_OK;
-    whole->spans = 0; /* more spans than placeholders */
+    whole->spans = 0; /* more spans than placeholders, or nothing else */
     return heed__encode_line(tr->source, text, arena, &whole->tokens, repaired, err);
 }
 

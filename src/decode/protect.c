@@ -126,6 +126,16 @@ const char *heed__protect_again(const char *text, const heed__protected *span, i
     return to;
 }
 
+bool heed__has_words(const char *text, size_t length)
+{
+    for (size_t at = 0; at < length;)
+        if (length - at >= MARK_LENGTH && memcmp(text + at, MARK, MARK_LENGTH) == 0)
+            at += MARK_LENGTH;
+        else if (heed__word_at(text, length, at++))
+            return true;
+    return false;
+}
+
 size_t heed__mark_begin(const char *text, size_t length, size_t at)
 {
     for (size_t back = 1; back < MARK_LENGTH && back <= at; back++)
@@ -203,7 +213,7 @@ const char *heed__restore(const char *text, const heed__protected *span, int64_t
     }
     for (int64_t i = 0; i < spans; i++)
         if (!there[i]) {
-            if (n > 0)
+            if (n > 0 && to[n - 1] != ' ')
                 to[n++] = ' ';
             memcpy(to + n, span[i].text, span[i].length);
             n += span[i].length;

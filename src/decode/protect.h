@@ -24,6 +24,8 @@ bool heed__protect(const char **text, size_t *length, const heed__names *names, 
  * of the spans that it has.  NULL when memory is short. */
 const char *heed__protect_again(const char *text, const heed__protected *span, int64_t spans,
                                 heed_arena *arena);
+/* Whether such a line has a letter or a digit beside its placeholders. */
+bool heed__has_words(const char *text, size_t length);
 /* A place of a line that heed__protect made; where the placeholder begins, if it is inside of one.
  * */
 size_t heed__mark_begin(const char *text, size_t length, size_t at);

@@ -145,7 +145,7 @@ heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed
         return heed__fail(err, HEED_ARGUMENT, "there is no layer %d: the decoder has %d", layer,
                           last);
     tr->aligns = true;
-    tr->align_layer = layer ? layer : last > 1 ? last - 1 : 1;
+    tr->align_layer = layer ? layer : last > 2 ? last - 1 : last;
     tr->align_head = head;
     return HEED_OK;
 }

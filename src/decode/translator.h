@@ -66,7 +66,8 @@ typedef struct heed__part {
 } heed__part;
 typedef struct heed__line {
     heed__part *part;
-    int64_t parts; /* 0: the line is empty */
+    int64_t parts;      /* 0: the line is empty, or */
+    const char *copied; /* it has nothing but spans, and is its own translation; else NULL */
     bool repaired, shouted;
 } heed__line;
 /* Tokens of a line that need not be UTF-8. */

@@ -194,6 +194,8 @@ static bool is_size(char c)
 /* %s, %5.2f, %1$d, %(name)s, %lu; but not the sign in "50%d" or "100 % sure". */
 static size_t conversion(const place *p)
 {
+    if (at(p, 0) == '%' && at(p, 1) == '%')
+        return 2;
     if (at(p, 0) != '%' || (p->before && is_digit(p->text[-1])))
         return 0;
     size_t n = 1;
@@ -217,13 +219,14 @@ static size_t conversion(const place *p)
 
 /* ---- marks ---- */
 
-/* Bytes up to and with `last`, none of them `never`; 0 if there are too many. */
+/* Bytes up to and with `last`, none of them `never` or a control character; 0 if there are too
+ * many. */
 static size_t up_to(const place *p, size_t from, char last, char never)
 {
     for (size_t i = from; i < p->left && i < MOST; i++) {
         if (p->text[i] == last)
             return i + 1;
-        if (p->text[i] == never)
+        if (p->text[i] == never || (unsigned char)p->text[i] < ' ' || p->text[i] == 0x7F)
             return 0;
     }
     return 0;

@@ -253,10 +253,8 @@ static heed_trainer *blank(const char *folder, const heed_train_hooks *hooks,
 
 static heed_status prepare_new(heed_trainer *t, heed_error *err)
 {
-    heed_text_config from = {0};
-    if (t->recipe.train.from && heed__recipe_start_from(&t->recipe, &from, t->arena, err))
+    if (t->recipe.train.from && heed__recipe_start_from(&t->recipe, &t->from, t->arena, err))
         return err->status;
-    t->knows_placeholders = from.protects;
     heed__recipe_resolve(&t->recipe);
     if (heed__recipe_check(&t->recipe, err) || check_model(t, err))
         return err->status;

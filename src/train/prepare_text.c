@@ -139,7 +139,7 @@ heed_status heed__trainer_learn_names(heed_trainer *t, heed_error *err)
     heed__pathname path;
     heed_error own = {0};
     heed__names *before = NULL, *names = NULL;
-    if (!(o->augment.protect > 0 || t->knows_placeholders))
+    if (!(o->augment.protect > 0 || t->from.protects))
         return HEED_OK;
     if (o->from && !heed__pathname_format(path, &own, "%s/" HEED__NAMES_FILE, o->from))
         before = heed__names_open(path, &t->allocator, &own);
@@ -204,6 +204,11 @@ static heed_status count_lengths(const heed_trainer *t, int64_t most, int64_t *l
     return status;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
@@ -218,12 +223,12 @@ heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
     if (!status) {
         int64_t extra = quantile(extras, EXTRA_MOST + 1, 99) + EXTRA_MORE;
         t->extra_length = extra < EXTRA_MOST ? extra : EXTRA_MOST;
-        t->text = (heed_text_config){.tokens = o->tokens == HEED_TOKENS_WHITESPACE ? HEED_WHITESPACE
-                                                                                   : o->vocab_type,
-                                     .bpe_joiner = o->bpe_joiner,
-                                     .trained_length = quantile(lengths, most + 1, 90),
-                                     .trained_longest = quantile(lengths, most + 1, 100),
-                                     .protects = o->augment.protect > 0 || t->knows_placeholders};
+        t->text = (heed_text_config){
+            .tokens = o->tokens == HEED_TOKENS_WHITESPACE ? HEED_WHITESPACE : o->vocab_type,
+            .bpe_joiner = o->bpe_joiner,
+            .trained_length = larger(quantile(lengths, most + 1, 90), t->from.trained_length),
+            .trained_longest = larger(quantile(lengths, most + 1, 100), t->from.trained_longest),
+            .protects = o->augment.protect > 0 || t->from.protects};
     }
     heed__release(&t->allocator, lengths, room, sizeof *lengths);
     return status;

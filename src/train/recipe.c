@@ -313,6 +313,10 @@ const char *heed__metric_name(int metric)
 
 /* ---- from another model ---- */
 
+/* Of a run that starts from a model, where no other schedule is asked for. */
+#define FROM_RATE 0.0002
+#define FROM_WARMUP 20
+
 /* Whether an option is of the model, and more than how it is trained. */
 static bool of_shape(const heed_option *o)
 {
@@ -363,6 +367,12 @@ heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed
     from.model.transformer.ff_dropout = r->model.transformer.ff_dropout;
     from.model.label_smoothing = r->model.label_smoothing;
     r->model = from.model;
+    if (o->schedule == HEED_SCHEDULE_NOAM &&
+        o->rate == 0) { /* made for weights that know nothing */
+        o->schedule = HEED_SCHEDULE_CONSTANT;
+        o->rate = FROM_RATE;
+        o->warmup = FROM_WARMUP;
+    }
     const bool words = text->tokens == HEED_WHITESPACE;
     o->tokens = words ? HEED_TOKENS_WHITESPACE : HEED_TOKENS_SENTENCEPIECE;
     o->vocab_type = words ? HEED_UNIGRAM : text->tokens;

@@ -67,8 +67,8 @@ struct heed_trainer {
     heed_corpus *corpus, *valid;
     heed_vocab *source, *target;
     heed_text_config text;
-    bool knows_placeholders; /* the model that it started from does */
-    int64_t extra_length;    /* of translations in validation */
+    heed_text_config from; /* of the model that it starts from */
+    int64_t extra_length;  /* of translations in validation */
     heed_model *model;
     heed_params *params; /* the model's */
     heed_optimizer *optimizer;
