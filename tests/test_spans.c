@@ -196,7 +196,7 @@ static void cuts_between_spans(void **state)
     }
     heed__limits limits = {100, 100, true, false, NULL};
     heed__line line;
-    assert_int_equal(heed__cut_line(v, "{a} {b} a {c} {d}. {a} a. {a} {b} {c} b {d}.", &limits,
+    assert_int_equal(heed__cut_line(v, "{a} {b} a {c} {d}! {a} a! {a} {b} {c} b {d}!", &limits,
                                     arena, &line, &err),
                      HEED_OK);
     assert_int_equal(line.parts, 2); /* few enough go together */
