@@ -102,13 +102,14 @@ function clean(text) { gsub(/[^A-Za-z0-9\200-\377]+/, " ", text); return " " tex
     n = split(clean($1), word, " ")
     for (i = 2; i <= n; i++)
         if (word[i] ~ /^[A-Z].|[0-9]/ && index(clean($2), " " word[i] " ")) {
-            all++
-            if (index(clean($3), " " word[i] " ")) copied++
+            kind = word[i] ~ /[0-9]/ ? "numbers" : "names"
+            all[kind]++
+            if (index(clean($3), " " word[i] " ")) copied[kind]++
             else missing = missing " " word[i]
         }
 }
 END {
-    print "names and numbers copied: " copied + 0 " of " all + 0
+    for (kind in all) print kind " copied: " copied[kind] + 0 " of " all[kind]
     print "not copied:" missing
 }' "$room/copies"
 awk -F '\t' '{ print $1 "\t" $2 }' "$room/copies" >"$room/outside.tsv"
