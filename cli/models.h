@@ -10,8 +10,8 @@
                      "HEED_MODEL, or the first installed, if not given")
 #define PROTECT_OPTION(owner)                                                                      \
     HEED_OPTION_BOOL(owner, protect, "protect", "true",                                            \
-                     "addresses, %s, {name}, <b>, emoji, 3.5 km come out as they are, with "       \
-                     "models that were trained with --protect")
+                     "addresses, %s, {name}, <b>, emoji, 3.5 km, numbers and unknown names come "  \
+                     "out as they are, with models that were trained with --protect")
 
 #define CAPITALS_OPTION(owner)                                                                     \
     HEED_OPTION_BOOL(owner, capitals, "capitals", "true",                                          \

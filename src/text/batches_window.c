@@ -2,7 +2,8 @@
  *
  * The order of an epoch is a permutation of the corpus keyed (seed, epoch).  A window's pairs are
  * sorted by target length, then source length, ties as they were drawn (or, mixed, left as they
- * were drawn), and cut where the shares of target tokens are nearly equal: as few batches as the budget allows, none of them a small rest.
+ * were drawn), and cut where the shares of target tokens are nearly equal: as few batches as the
+ * budget allows, none of them a small rest.
  * Then the batches are shuffled, keyed (seed, epoch, window).
  * Where nothing is drawn at random in tokenising and the ids are modest in size, they are kept from
  * epoch to epoch. */

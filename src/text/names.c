@@ -1,5 +1,5 @@
 /* names.c: see names.h.  Subwords tell how often training has met a word: what is frequent is one
- * piece.  A name of several is spelled, a number is spelled always, and a small model spells wrong. */
+ * piece.  A name of several is spelled, and so is every number, and a small model spells wrong. */
 #include "text/names.h"
 #include "base/error.h"
 #include "base/file.h"
