@@ -79,6 +79,12 @@ static void read_object(struct translate_input *in, const char *text, struct tra
     json_decref(object);
 }
 
+/* {"text": ...} is one, a sentence that begins with {name} is none. */
+static bool is_object(const char *text)
+{
+    return *text == '{' && strchr("\"}", text[1 + strspn(text + 1, " \t")]);
+}
+
 /* ---- the stream ---- */
 
 static void let_go(struct translate_input *in)
@@ -117,7 +123,7 @@ heed_status translate_next(void *context, bool wait, heed_source_line *line, hee
     line->tag = l;
     if (in->s->json && strncmp(text, "\xEF\xBB\xBF", 3) == 0) /* a byte order mark */
         text += 3;
-    if (in->s->json && *text == '{') {
+    if (in->s->json && is_object(text)) {
         read_object(in, text, l);
         line->text = l->wrong[0] || !in->text ? "" : in->text;
         line->prefix = in->prefix ? in->prefix : line->prefix;
