@@ -252,28 +252,6 @@ static void in_corpus_order(void **state)
     heed_batches_free(b);
 }
 
-/* Catches batches that are sorted although they should not be, or that lose pairs then. */
-static void lengths_are_mixed(void **state)
-{
-    (void)state;
-    heed_batches_options o = {.batch_tokens = 100, .max_tokens = 1000, .mixed = true, .epochs = 1};
-    heed_batches *b = open_stream(&o);
-    int64_t n = 0, batches = 0, wide = 0;
-    for (heed_batch batch; (batch = next(b)).pairs; batches++) {
-        int64_t shortest = INT64_MAX;
-        assert_ids(&batch);
-        assert_true(batch.target->rows <= 100);
-        for (int64_t i = 0; i < batch.pairs; i++, n++) {
-            int64_t length = batch.target->offset[i + 1] - batch.target->offset[i];
-            shortest = length < shortest ? length : shortest;
-        }
-        wide += batch.target->longest - shortest > 2;
-    }
-    assert_int_equal(n, PAIRS);
-    assert_true(wide > batches / 2);
-    heed_batches_free(b);
-}
-
 /* Catches a limit off by one, pairs dropped without being counted, and a stream that looks for a
  * usable pair for ever. */
 static void too_long_is_left_out(void **state)
@@ -373,7 +351,6 @@ int main(void)
         cmocka_unit_test(seeds_and_shuffles),
         cmocka_unit_test(budgets_and_balance),
         cmocka_unit_test(in_corpus_order),
-        cmocka_unit_test(lengths_are_mixed),
         cmocka_unit_test(too_long_is_left_out),
         cmocka_unit_test(nothing_left_is_not_nothing),
         cmocka_unit_test(refused),

@@ -171,8 +171,7 @@ typedef struct heed_batches_options {
     int64_t max_tokens;   /* pairs with more on either side are left out and counted */
     int64_t window;       /* pairs of the shuffled order that are sorted by length together; 0:
                              32768 */
-    bool mixed;           /* not sorted: a batch has sentences of all lengths */
-    bool in_order;        /* no shuffling: corpus order, sorted inside windows unless mixed */
+    bool in_order;        /* no shuffling: corpus order, sorted inside windows */
     int64_t epochs;       /* then the stream ends; 0: never, but after one pass if in_order */
     uint64_t seed;
     double source_sampling, target_sampling; /* heed_vocab_sample's strength */

@@ -130,7 +130,6 @@ typedef struct heed_train_options {
     heed_augment_options augment;
     int64_t max_tokens;
     int64_t batch_tokens, accumulate;
-    bool mixed_lengths;
     int64_t max_updates, max_epochs;
     double max_minutes;
     int64_t patience;
@@ -212,9 +211,6 @@ typedef struct heed_train_options {
                         "leave out pairs with more tokens on either side, the end included"),      \
         HEED_OPTION_INT(owner, at.batch_tokens, "batch-tokens", "4096", 1, 100000000, "N",         \
                         "target tokens in a batch, at most"),                                      \
-        HEED_OPTION_BOOL(owner, at.mixed_lengths, "mixed-lengths", NULL,                           \
-                         "batches of sentences of all lengths, not of like length; slower for "    \
-                         "rnn"),                                                                   \
         HEED_OPTION_INT(owner, at.accumulate, "accumulate", "1", 1, 1000, "N",                     \
                         "batches in an update"),                                                   \
         HEED_OPTION_INT(owner, at.max_updates, "max-updates", "0", 0, 1000000000, "N",             \

@@ -1,9 +1,8 @@
 /* batches_window.c: one window of sentence pairs, from the corpus to batches of token ids.
  *
  * The order of an epoch is a permutation of the corpus keyed (seed, epoch).  A window's pairs are
- * sorted by target length, then source length, ties as they were drawn (or, mixed, left as they
- * were drawn), and cut where the shares of target tokens are nearly equal: as few batches as the
- * budget allows, none of them a small rest.
+ * sorted by target length, then source length, ties as they were drawn, and cut where the shares of
+ * target tokens are nearly equal: as few batches as the budget allows, none of them a small rest.
  * Then the batches are shuffled, keyed (seed, epoch, window).
  * Where nothing is drawn at random in tokenising and the ids are modest in size, they are kept from
  * epoch to epoch. */
@@ -371,13 +370,11 @@ void heed__window_make(heed__window *w, heed__maker *m, heed_batches_position p)
     int64_t begin = p.window * m->options.window;
     int64_t end = begin + m->options.window < m->pairs ? begin + m->options.window : m->pairs;
     w->pairs = draw(w, m, begin, end);
-    const heed__drawn *drawn = m->drawn;
-    if (!m->options.mixed)
-        drawn = sort(m->drawn, m->spare, w->pairs);
+    const heed__drawn *sorted = sort(m->drawn, m->spare, w->pairs);
     for (int64_t i = 0; i < w->pairs; i++) {
-        w->source[i] = m->token[0][drawn[i].at];
-        w->target[i] = m->token[1][drawn[i].at];
-        w->pair[i] = m->pair[drawn[i].at];
+        w->source[i] = m->token[0][sorted[i].at];
+        w->target[i] = m->token[1][sorted[i].at];
+        w->pair[i] = m->pair[sorted[i].at];
     }
     cut(w, m->options.batch_tokens, m->need);
     if (!m->options.in_order)

@@ -85,7 +85,6 @@ static heed_status make_batches(heed_trainer *t, heed_error *err)
     heed_batches_options options = {
         .batch_tokens = o->batch_tokens,
         .max_tokens = heed__trainer_max_tokens(t),
-        .mixed = o->mixed_lengths,
         .seed = (uint64_t)o->seed,
         .source_sampling = o->sampling_sides == HEED_SIDES_TARGET ? 0 : o->subword_sampling,
         .target_sampling = o->sampling_sides == HEED_SIDES_SOURCE ? 0 : o->subword_sampling,
