@@ -37,6 +37,11 @@ says 'jane@example\.org'; says '<b>.*</b>.*https://example\.org/a?b=c'; says '{c
 says '3\.5 km.*%s.*😀'
 [ "$(tr -cd '{' <out | wc -c)" = 1 ]; verdict $? 'a span comes out more than once'
 
+# Catches names that the model spells, and numbers.
+echo 'She moved from Tandragee to Wrzeszcz in 1987.' >in
+run translate
+exits 0; says 'Tandragee'; says 'Wrzeszcz'; says '1987'
+
 # Catches CAPITALS that become something else, and sentences of a long line that are left out.
 echo 'WHERE IS THE STATION?' >in
 run translate
