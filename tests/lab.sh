@@ -45,7 +45,7 @@ run lab ntm --model m --task ngrams --longest 5
 exits 2; mentions "option '--longest' is 5, expected 7 at least"; quiet_out
 mkdir there
 run lab ntm --model there
-exits 1; complains "heed: cannot make the directory 'there': File exists"; quiet_out
+exits 1; complains "heed: cannot make the directory 'there': it is there already, choose another name"; quiet_out
 run lab ntm --quick --model none --weights missing.safetensors
 exits 1; mentions "missing.safetensors"; quiet_out
 [ ! -e m ] && [ ! -e none ]; verdict $? 'a mistake left a directory behind'

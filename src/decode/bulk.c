@@ -43,10 +43,8 @@ static heed_status find_banned(const heed_translator *tr, heed_search_options *o
         id[n] = heed_vocab_find(tr->target, piece);
         if (id[n] == HEED_EOS || strcmp(heed_vocab_piece(tr->target, id[n]), piece) != 0)
             return heed__fail(err, HEED_ARGUMENT, "the piece '%s' cannot be banned: %s", piece,
-                              id[n] == HEED_EOS
-                                  ? "no sentence would end"
-                                  : "the target vocabulary does not have it (its "
-                                    "pieces of words begin with ▁ where a word does)");
+                              id[n] == HEED_EOS ? "no sentence would end"
+                                                : "the target vocabulary does not have it");
     }
     o->banned = (heed_tokens){id, n};
     return HEED_OK;
