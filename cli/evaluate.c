@@ -105,6 +105,7 @@ static bool read_all(line_reader *r, const char *path, const line_reader *other,
         complain("%s is empty, expected lines of text", r->name);
         return false;
     }
+    lines_complain_of_bytes(r, n);
     *count = n;
     return true;
 }

@@ -17,7 +17,7 @@
 struct view {
     heed_arena *arena;
     const heed_vocab *source, *target;
-    heed_tokens source_ids, target_ids;
+    heed_encoded_pair pair;
     const char *translation;
     heed_attention_picture picture;
 };
@@ -49,7 +49,7 @@ static heed_status translate(struct view *v, const struct inspect_settings *s, h
     for (int64_t i = 0; i < t.tokens; i++)
         if (t.id[i] != HEED_EOS)
             id[n++] = t.id[i];
-    v->target_ids = (heed_tokens){id, n};
+    v->pair.target = (heed_tokens){id, n};
     v->translation = t.text;
     return HEED_OK;
 }
@@ -57,32 +57,36 @@ static heed_status translate(struct view *v, const struct inspect_settings *s, h
 static heed_status encode(struct view *v, const struct inspect_settings *s, heed_translator *tr,
                           heed_error *err)
 {
-    heed_tokens pair[2] = {{0}};
-    bool repaired;
-    if (heed_translator_encode(tr, s->attention, s->target, v->arena, pair, &repaired, err))
+    if (heed_translator_encode(tr, s->attention, s->target, v->arena, &v->pair, err))
         return err->status;
-    if (repaired) {
+    if (v->pair.repaired) {
         err->status = HEED_ARGUMENT;
         snprintf(err->text, sizeof err->text, "the text to look at is not UTF-8");
         return err->status;
     }
-    v->source_ids = pair[0];
-    v->target_ids = pair[1];
     v->translation = s->target;
     return s->target ? HEED_OK : translate(v, s, tr, err);
 }
 
 /* ---- labels ---- */
 
-/* ids, which end with EOS or begin with BOS, as pieces. */
-static heed_status piece_labels(const heed_vocab *v, const int32_t *id, int64_t n,
-                                heed_arena *arena, heed_labels *out, heed_error *err)
+/* What a placeholder stands for; NULL: the token is none. */
+static const char *span_of(const struct view *v, int32_t id)
 {
-    const char **text = heed_arena_allocate(arena, sizeof *text * (size_t)n);
+    int32_t i = id - HEED_PLACEHOLDER;
+    return i >= 0 && i < v->pair.spans ? v->pair.span[i] : NULL;
+}
+
+/* ids, which end with EOS or begin with BOS, as pieces. */
+static heed_status piece_labels(const struct view *v, const heed_vocab *vocab, const int32_t *id,
+                                int64_t n, heed_labels *out, heed_error *err)
+{
+    const char **text = heed_arena_allocate(v->arena, sizeof *text * (size_t)n);
     if (!text)
         return out_of_memory(err);
     for (int64_t i = 0; i < n; i++)
-        text[i] = heed_vocab_piece(v, id[i]);
+        if (!(text[i] = span_of(v, id[i])))
+            text[i] = heed_vocab_piece(vocab, id[i]);
     *out = (heed_labels){text, n};
     return HEED_OK;
 }
@@ -121,23 +125,44 @@ static void begin_words(const heed_vocab *v, const int32_t *id, int64_t n, int32
     }
 }
 
-/* Which word each of the ids belongs to, and the words. */
-static heed_status word_labels(const heed_vocab *v, const int32_t *id, int64_t n, heed_arena *arena,
-                               heed_label_words *out, heed_error *err)
+/* The text of a word; a placeholder in it gives way to what it stands for. */
+static heed_status word_text(const struct view *v, const heed_vocab *vocab, const int32_t *id,
+                             int64_t n, const char **text, heed_error *err)
 {
-    int32_t *word = heed_arena_allocate(arena, sizeof *word * (size_t)n);
-    const char **text = heed_arena_allocate(arena, sizeof *text * (size_t)n);
+    if (heed_vocab_decode(vocab, id, n, v->arena, text, err))
+        return err->status;
+    *text += strspn(*text, " ");
+    for (int64_t i = 0; i < n; i++) {
+        const char *span = span_of(v, id[i]), *piece = heed_vocab_piece(vocab, id[i]);
+        const char *at = span ? strstr(*text, piece) : NULL;
+        if (!at)
+            continue;
+        size_t size = strlen(*text) + strlen(span) + 1;
+        char *whole = heed_arena_allocate(v->arena, size);
+        if (!whole)
+            return out_of_memory(err);
+        snprintf(whole, size, "%.*s%s%s", (int)(at - *text), *text, span, at + strlen(piece));
+        *text = whole;
+    }
+    if (!**text)
+        *text = heed_vocab_piece(vocab, id[n - 1]);
+    return HEED_OK;
+}
+
+/* Which word each of the ids belongs to, and the words. */
+static heed_status word_labels(const struct view *v, const heed_vocab *vocab, const int32_t *id,
+                               int64_t n, heed_label_words *out, heed_error *err)
+{
+    int32_t *word = heed_arena_allocate(v->arena, sizeof *word * (size_t)n);
+    const char **text = heed_arena_allocate(v->arena, sizeof *text * (size_t)n);
     if (!word || !text)
         return out_of_memory(err);
-    begin_words(v, id, n, word);
+    begin_words(vocab, id, n, word);
     for (int64_t i = 0, from = 0; i < n; i++) {
         if (i + 1 < n && word[i + 1] == word[i])
             continue;
-        const char *decoded;
-        if (heed_vocab_decode(v, id + from, i + 1 - from, arena, &decoded, err))
+        if (word_text(v, vocab, id + from, i + 1 - from, &text[word[i]], err))
             return err->status;
-        decoded += strspn(decoded, " ");
-        text[word[i]] = *decoded ? decoded : heed_vocab_piece(v, id[i]);
         from = i + 1;
     }
     *out = (heed_label_words){word, {text, word[n - 1] + 1}};
@@ -146,16 +171,16 @@ static heed_status word_labels(const heed_vocab *v, const int32_t *id, int64_t n
 
 static heed_status label(struct view *v, const heed_batch *b, bool pieces, heed_error *err)
 {
-    const int64_t n = v->source_ids.count + 1, m = v->target_ids.count + 1;
+    const int64_t n = v->pair.source.count + 1, m = v->pair.target.count + 1;
     heed_attention_picture *p = &v->picture;
-    if (piece_labels(v->source, b->source_ids, n, v->arena, &p->source, err) ||
-        piece_labels(v->target, b->target_out, m, v->arena, &p->target, err) ||
-        piece_labels(v->target, b->target_in, m, v->arena, &p->read, err) || pieces)
+    if (piece_labels(v, v->source, b->source_ids, n, &p->source, err) ||
+        piece_labels(v, v->target, b->target_out, m, &p->target, err) ||
+        piece_labels(v, v->target, b->target_in, m, &p->read, err) || pieces)
         return err->status;
     heed_label_words source, target, read;
-    if (word_labels(v->source, b->source_ids, n, v->arena, &source, err) ||
-        word_labels(v->target, b->target_out, m, v->arena, &target, err) ||
-        word_labels(v->target, b->target_in, m, v->arena, &read, err))
+    if (word_labels(v, v->source, b->source_ids, n, &source, err) ||
+        word_labels(v, v->target, b->target_out, m, &target, err) ||
+        word_labels(v, v->target, b->target_in, m, &read, err))
         return err->status;
     return heed_attention_by_words(p, source, target, read, v->arena, p, err);
 }
@@ -279,13 +304,13 @@ bool inspect_attention(const struct inspect_settings *s, heed_translator *tr, he
     heed_error err = {0};
     heed_batch batch;
     if (encode(&v, s, tr, &err) == HEED_OK &&
-        heed_batch_pack(arena, &v.source_ids, &v.target_ids, 1, &batch, &err) == HEED_OK) {
+        heed_batch_pack(arena, &v.pair.source, &v.pair.target, 1, &batch, &err) == HEED_OK) {
         size_t room = strlen(s->attention) + strlen(v.translation) + 8;
         char *title = heed_arena_allocate(arena, room);
         if (title)
             snprintf(title, room, "%s → %s", s->attention, v.translation);
         v.picture.title = title ? title : s->attention;
-        if (heed_engine_attention(heed_translator_engine(tr), &v.source_ids, &v.target_ids, arena,
+        if (heed_engine_attention(heed_translator_engine(tr), &v.pair.source, &v.pair.target, arena,
                                   &v.picture.maps, &v.picture.count, &err) == HEED_OK &&
             label(&v, &batch, s->pieces, &err) == HEED_OK)
             show(s, &v, &err);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <heed/text.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,4 +169,18 @@ int64_t lines_take(line_reader *r, int64_t most, lines_wait wait)
         }
     }
     return hand_out(r, count) ? count : -1;
+}
+
+void lines_complain_of_bytes(const line_reader *r, int64_t count)
+{
+    int64_t broken = 0, first = 0;
+    for (int64_t i = count - 1; i >= 0; i--)
+        if (!heed_utf8_valid(r->line[i], strlen(r->line[i]), NULL)) {
+            broken++;
+            first = i + 1;
+        }
+    if (broken)
+        complain("%s: lines that are not UTF-8: %lld, the first is line %lld; U+FFFD takes the "
+                 "place of each wrong byte",
+                 r->name, (long long)broken, (long long)first);
 }

@@ -31,5 +31,7 @@ void lines_close(line_reader *r);
  * r->ended says whether one may still come; -1 after saying what went wrong. */
 typedef enum lines_wait { LINES_NOW, LINES_ONE, LINES_ALL } lines_wait;
 int64_t lines_take(line_reader *r, int64_t most, lines_wait wait);
+/* Says how many of the lines in r->line are not UTF-8, if any, and which is the first. */
+void lines_complain_of_bytes(const line_reader *r, int64_t count);
 
 #endif

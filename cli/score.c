@@ -87,6 +87,8 @@ static bool score_files(const struct run *r, line_reader *source, line_reader *t
                  (long long)count, source->name);
         return false;
     }
+    lines_complain_of_bytes(source, count);
+    lines_complain_of_bytes(target, count);
     return score_lines(r, source, target, count);
 }
 

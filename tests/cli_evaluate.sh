@@ -144,6 +144,12 @@ refuses 1 "heed: 'in' is empty, expected lines of text" --reference in in
 refuses 1 "heed: standard input has 0 lines, expected 2 as in 'ref': name a file of translations, or let '--model' make them" --reference ref
 refuses 1 "heed: 'ref' has 2 lines, expected 1 as in 'short'" --reference short --model m --source ref
 
+# Catches bytes that are not UTF-8 and are scored in silence.
+printf 'the cat sat on a m\377t.\nIt was a small red cat\n' >broken
+run evaluate --reference ref --metric bleu broken
+exits 0
+complains "heed: 'broken': lines that are not UTF-8: 1, the first is line 1; U+FFFD takes the place of each wrong byte"
+
 # Catches tokenised text that is scored as if it were not, in silence.
 yes 'It is so .' | head -n 120 >spaced
 run evaluate --reference spaced --metric bleu spaced

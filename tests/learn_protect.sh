@@ -77,7 +77,8 @@ exits 0; prints 'GESTERN MAG %s DEN BAUM. {Name} SIEHT DEN HUND IN www.x.org.'
 run translate --model m --threads 1 --no-capitals
 exits 0; ! grep -q 'GESTERN MAG %s DEN BAUM' out; verdict $? '--no-capitals does nothing'
 run inspect --model m --attention 'Yesterday jane@x.org likes the tree.'
-exits 0; says '^Gestern mag jane@x\.org den Baum\.$'; says '<ph0>'
+exits 0; says '^Gestern mag jane@x\.org den Baum\.$'
+says '^ *jane@x\.org  '; ! grep -q '<ph' out; verdict $? 'a placeholder is shown, not its span'
 : >in
 
 finish

@@ -132,7 +132,7 @@ static heed_status next_line(void *context, bool wait, heed_source_line *line, h
     if (s->read == s->count)
         return HEED_OK;
     size_t n = write_line(s->text, s->read);
-    s->broken += !heed__utf8_valid(s->text, n, NULL);
+    s->broken += !heed_utf8_valid(s->text, n, NULL);
     *line = (heed_source_line){.text = s->text, .tag = (void *)(intptr_t)s->read++};
     return HEED_OK;
 }
@@ -145,7 +145,7 @@ static heed_status done_line(void *context, const heed_source_line *line, const 
     assert_int_equal((intptr_t)line->tag, s->done++);
     assert_non_null(t->text);
     assert_null(strpbrk(t->text, "\r\n"));
-    assert_true(heed__utf8_valid(t->text, strlen(t->text), NULL));
+    assert_true(heed_utf8_valid(t->text, strlen(t->text), NULL));
     s->broken -= t->repaired;
     return HEED_OK;
 }

@@ -131,7 +131,7 @@ static void any_size(void **state)
         size_t at = 0;
         for (int64_t i = 0; i < parts; i++) {
             assert_true(end[i] > at);
-            assert_true(heed__utf8_valid(text + at, end[i] - at, NULL));
+            assert_true(heed_utf8_valid(text + at, end[i] - at, NULL));
             assert_true(end[i] - at <= (most < 4 ? 4 : most));
             at = end[i];
         }

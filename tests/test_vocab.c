@@ -61,12 +61,12 @@ static void utf8(void **state)
     for (int before = 0; before < 20; before++) {
         for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
             int n = snprintf(text, sizeof text, "%.*s%s", before, "aaaaaaaaaaaaaaaaaaaa", good[i]);
-            assert_true(heed__utf8_valid(text, (size_t)n, NULL));
+            assert_true(heed_utf8_valid(text, (size_t)n, NULL));
         }
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
             int n = snprintf(text, sizeof text, "%.*s%s", before, "aaaaaaaaaaaaaaaaaaaa", bad[i]);
             size_t at = 99;
-            assert_false(heed__utf8_valid(text, (size_t)n, &at));
+            assert_false(heed_utf8_valid(text, (size_t)n, &at));
             assert_int_equal(at, before);
         }
     }

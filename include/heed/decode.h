@@ -210,11 +210,17 @@ void heed_translator_protect(heed_translator *tr, bool on);
  * into capitals; it is, unless this says no or the tokens are whole words. */
 void heed_translator_capitals(heed_translator *tr, bool on);
 /* A pair as the model sees it, without EOS: spans of the source that must not change are
- * placeholders on both sides, and a source in capitals is in small letters.  The target may be
- * NULL.  repaired: as in heed_translation.  Lives in the arena. */
+ * placeholders on both sides, and a source in capitals is in small letters. */
+typedef struct heed_encoded_pair {
+    heed_tokens source, target;
+    const char *const *span; /* (spans) what the placeholders stand for, in their order */
+    int64_t spans;
+    bool repaired; /* as in heed_translation */
+} heed_encoded_pair;
+/* The target may be NULL.  Lives in the arena. */
 heed_status heed_translator_encode(const heed_translator *tr, const char *source,
-                                   const char *target, heed_arena *arena, heed_tokens pair[2],
-                                   bool *repaired, heed_error *err);
+                                   const char *target, heed_arena *arena, heed_encoded_pair *pair,
+                                   heed_error *err);
 const heed_vocab *heed_translator_source(const heed_translator *tr);
 const heed_vocab *heed_translator_target(const heed_translator *tr);
 

@@ -53,6 +53,10 @@ const char *heed_vocab_piece(const heed_vocab *v, int32_t id);
 /* HEED_UNK if there is none. */
 int32_t heed_vocab_find(const heed_vocab *v, const char *piece);
 
+/* Whether all of it is UTF-8; if not, *bad (may be NULL) is where the first wrong byte stands.  A
+ * NUL is a character like another here. */
+bool heed_utf8_valid(const char *text, size_t length, size_t *bad);
+
 typedef struct heed_tokens {
     const int32_t *id;
     int64_t count;

@@ -13,7 +13,7 @@ static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 /* text itself, if it is UTF-8; otherwise a copy in which each wrong byte is U+FFFD. */
 static const char *repair(const char *text, size_t *length, heed_arena *arena, heed_error *err)
 {
-    if (heed__utf8_valid(text, *length, NULL))
+    if (heed_utf8_valid(text, *length, NULL))
         return text;
     char *copy = heed__take(arena, (int64_t)*length, sizeof replacement - 1, err);
     char *to = copy;
@@ -240,20 +240,42 @@ static heed_status encode_source(const heed_translator *tr, const char *text, he
     return heed__encode_line(tr->source, text, arena, &whole->tokens, repaired, err);
 }
 
+/* The spans as texts that end. */
+static heed_status name_spans(const heed__part *whole, heed_arena *arena, heed_encoded_pair *pair,
+                              heed_error *err)
+{
+    const char **span = heed__take(arena, whole->spans, sizeof *span, err);
+    for (int64_t i = 0; span && i < whole->spans; i++) {
+        const heed__protected *p = &whole->span[i];
+        char *text = heed__take(arena, (int64_t)p->length + 1, 1, err);
+        if (!text)
+            return HEED_MEMORY;
+        memcpy(text, p->text, p->length);
+        text[p->length] = '\0';
+        span[i] = text;
+    }
+    pair->span = span;
+    pair->spans = whole->spans;
+    return span ? HEED_OK : HEED_MEMORY;
+}
+
 heed_status heed_translator_encode(const heed_translator *tr, const char *source,
-                                   const char *target, heed_arena *arena, heed_tokens pair[2],
-                                   bool *repaired, heed_error *err)
+                                   const char *target, heed_arena *arena, heed_encoded_pair *pair,
+                                   heed_error *err)
 {
     heed__part whole;
     bool repaired_target = false;
-    heed_status status = encode_source(tr, source, arena, &whole, repaired, err);
+    *pair = (heed_encoded_pair){.spans = 0};
+    heed_status status = encode_source(tr, source, arena, &whole, &pair->repaired, err);
+    if (!status && whole.spans)
+        status = name_spans(&whole, arena, pair, err);
     if (!status && target && whole.spans &&
         !(target = heed__protect_again(target, whole.span, whole.spans, arena)))
         status = heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
     if (!status && target)
-        status = heed__encode_line(tr->target, target, arena, &pair[1], &repaired_target, err);
-    pair[0] = whole.tokens;
-    *repaired |= repaired_target;
+        status = heed__encode_line(tr->target, target, arena, &pair->target, &repaired_target, err);
+    pair->source = whole.tokens;
+    pair->repaired |= repaired_target;
     return status;
 }
 

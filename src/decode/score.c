@@ -38,15 +38,14 @@ static heed_status prepare(struct pairs *p, const char *const *source, const cha
     if (!p->source || !p->target || !length)
         return HEED_MEMORY;
     for (int64_t i = 0; i < p->count; i++) {
-        heed_tokens pair[2];
-        bool repaired;
-        if (heed_translator_encode(tr, source[i], target[i], tr->lines, pair, &repaired, err) ||
-            check_length(p, i, "source", &pair[0], err) ||
-            check_length(p, i, "target", &pair[1], err))
+        heed_encoded_pair pair;
+        if (heed_translator_encode(tr, source[i], target[i], tr->lines, &pair, err) ||
+            check_length(p, i, "source", &pair.source, err) ||
+            check_length(p, i, "target", &pair.target, err))
             return err->status;
-        p->source[i] = pair[0];
-        p->target[i] = pair[1];
-        length[i] = pair[0].count > pair[1].count ? pair[0].count : pair[1].count;
+        p->source[i] = pair.source;
+        p->target[i] = pair.target;
+        length[i] = pair.source.count > pair.target.count ? pair.source.count : pair.target.count;
     }
     int64_t most = heed_engine_configuration(tr->engine)->longest;
     p->order = heed__longest_first(length, p->count, most, tr->lines, err);

@@ -83,8 +83,8 @@ static void enter(struct opening *o, heed_pair p, const char *source_path, const
 {
     heed_corpus_report *r = &o->c->report;
     size_t bad = 0;
-    bool source_valid = heed__utf8_valid(p.source, p.source_length, &bad);
-    if (!source_valid || !heed__utf8_valid(p.target, p.target_length, &bad)) {
+    bool source_valid = heed_utf8_valid(p.source, p.source_length, &bad);
+    if (!source_valid || !heed_utf8_valid(p.target, p.target_length, &bad)) {
         char what[64];
         snprintf(what, sizeof what, "is not UTF-8 (byte %zu%s)", bad + 1,
                  source_valid && source_path == target_path ? " of the target" : "");

@@ -25,7 +25,7 @@ size_t heed__utf8_last(const char *text, size_t length, int32_t *character)
     return heed__utf8_next(text + begin, length - begin, character);
 }
 
-bool heed__utf8_valid(const char *text, size_t length, size_t *bad)
+bool heed_utf8_valid(const char *text, size_t length, size_t *bad)
 {
     size_t i = 0;
     while (i < length) {

@@ -1,7 +1,8 @@
-/* utf8.h: is it UTF-8, and which character stands here. */
+/* utf8.h: which character stands here. */
 #ifndef HEED_TEXT_UTF8_H
 #define HEED_TEXT_UTF8_H
 
+#include <heed/text.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,8 +12,5 @@
 size_t heed__utf8_next(const char *text, size_t length, int32_t *character);
 /* The character that text ends with, likewise.  text must be valid. */
 size_t heed__utf8_last(const char *text, size_t length, int32_t *character);
-/* Whether all of it is valid; if not, *bad (may be NULL) is where the first wrong byte stands.  A
- * NUL is a character like another here. */
-bool heed__utf8_valid(const char *text, size_t length, size_t *bad);
 
 #endif

@@ -125,7 +125,7 @@ int32_t heed_vocab_find(const heed_vocab *v, const char *piece)
 static heed_status check_text(const char *text, size_t length, heed_error *err)
 {
     size_t bad;
-    return heed__utf8_valid(text, length, &bad)
+    return heed_utf8_valid(text, length, &bad)
                ? HEED_OK
                : heed__fail(err, HEED_ARGUMENT,
                             "cannot encode a text: byte %zu of %zu is not UTF-8", bad + 1, length);

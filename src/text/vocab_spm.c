@@ -101,7 +101,7 @@ static heed_status read_piece(heed_vocab *v, const char *path, const struct fiel
             type = f.value;
     }
     const char *bytes = (const char *)text.bytes;
-    if (r.broken || text.size == 0 || !heed__utf8_valid(bytes, text.size, NULL) ||
+    if (r.broken || text.size == 0 || !heed_utf8_valid(bytes, text.size, NULL) ||
         memchr(bytes, '\0', text.size) || !isfinite(score) || type < HEED__PIECE_NORMAL ||
         type > HEED__PIECE_BYTE) {
         char what[48];

@@ -36,7 +36,7 @@ static heed_status next_usable(void *context, const char **text, size_t *length,
         if (status || !*text)
             return status;
         f->lines++;
-        if (!heed__utf8_valid(*text, *length, NULL)) {
+        if (!heed_utf8_valid(*text, *length, NULL)) {
             if (f->broken++ == 0)
                 f->first_broken = f->lines;
         } else if (*length > 0) {

@@ -44,7 +44,7 @@ static heed_status check_line(const char *path, int64_t number, const char *line
                           "cannot read vocabulary '%s': line %lld is empty, expected one piece a "
                           "line",
                           path, (long long)number);
-    if (!heed__utf8_valid(line, length, &bad))
+    if (!heed_utf8_valid(line, length, &bad))
         return heed__fail(err, HEED_FORMAT,
                           "cannot read vocabulary '%s': line %lld, byte %zu is not UTF-8", path,
                           (long long)number, bad + 1);

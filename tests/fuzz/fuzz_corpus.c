@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void check_side(const char *text, size_t length)
 {
-    REQUIRE(length > 0 && heed__utf8_valid(text, length, NULL));
+    REQUIRE(length > 0 && heed_utf8_valid(text, length, NULL));
     REQUIRE(!memchr(text, '\n', length) && !memchr(text, '\t', length));
     REQUIRE(!memchr(text, '\0', length));
 }
