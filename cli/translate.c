@@ -205,6 +205,12 @@ static bool usage_is_right(const struct translate_settings *s, int *layer, int *
     else if (!s->search.sample && s->search.n_best > s->search.beam)
         complain("option '--n-best' is %lld, expected at most %lld as '--beam' says",
                  (long long)s->search.n_best, (long long)s->search.beam);
+    else if (!s->search.sample &&
+             (s->search.temperature != 1 || s->search.top_k != 0 || s->search.top_p != 1))
+        complain("options '--temperature', '--top-k' and '--top-p' are of '--sample': expected it "
+                 "too");
+    else if (s->alignment_head && !s->alignments)
+        complain("option '--alignment-head' is of '--alignments': expected it too");
     else
         return true;
     fprintf(stderr, "try '%s --help'\n", translate_options.command);

@@ -58,6 +58,13 @@ run translate --model m --beam 0
 exits 2; complains "heed: option '--beam' is '0', expected a whole number from 1 to 1000"
 run translate --model m --n-best 5
 exits 2; complains "heed: option '--n-best' is 5, expected at most 4 as '--beam' says"; quiet_out
+# Catches options that do nothing, in silence.
+run translate --model m --temperature 0.7
+exits 2; quiet_out
+complains "heed: options '--temperature', '--top-k' and '--top-p' are of '--sample': expected it too"
+run translate --model m --alignment-head 1
+exits 2; quiet_out
+complains "heed: option '--alignment-head' is of '--alignments': expected it too"
 run score --model m --source in
 exits 2; complains "heed: option '--target' is missing, expected a file"
 run score --model m --source - --target -
