@@ -178,6 +178,11 @@ static inline void for_each_form(void (*check)(const heed_model_config *))
     check(&config);
     c->pre_norm = true;
     check(&config);
+    c->residual = c->scale_scores = true;
+    config.attention.score = HEED_SCORE_COSINE;
+    check(&config);
+    config.attention.beta = 3;
+    check(&config);
 }
 
 #endif

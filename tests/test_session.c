@@ -166,11 +166,10 @@ static heed_engine *new_byte_engine(const heed_model *m, int bits)
     return e;
 }
 
-/* Catches: a row that depends on what else is in the batch, on when it came, or on the threads. */
-static void a_row_does_not_depend_on_others(void **state)
+static void check_rows_alone(int score)
 {
-    (void)state;
     heed_model_config config = small_config();
+    config.attention.score = score;
     config.d = 64;
     config.transformer.ff = 264;
     heed_model *m = new_model(&config);
@@ -182,6 +181,14 @@ static void a_row_does_not_depend_on_others(void **state)
         heed_engine_free(e);
     }
     heed_model_free(m);
+}
+
+/* Catches: a row that depends on what else is in the batch, on when it came, or on the threads. */
+static void a_row_does_not_depend_on_others(void **state)
+{
+    (void)state;
+    check_rows_alone(HEED_SCORE_SCALED_DOT);
+    check_rows_alone(HEED_SCORE_COSINE);
 }
 
 /* ---- bytes and files ---- */
@@ -264,10 +271,8 @@ static heed_engine *expected_engine(const heed_model *m, heed_number_kind kind)
     return new_engine(m);
 }
 
-/* Catches: a file that is not the model that was converted, for every kind of numbers. */
-static void a_converted_model_is_the_model(void **state)
+static void check_conversion(int score)
 {
-    (void)state;
 #ifdef HEED_DOUBLE
     static const double allowed[] = {1e-6, 0.002, 1e-6, 1e-6}; /* what is stored is float */
 #else
@@ -275,6 +280,7 @@ static void a_converted_model_is_the_model(void **state)
 #endif
     heed_model_config config = small_config();
     config.tying = HEED_TIE_NONE;
+    config.attention.score = score;
     config.transformer.positions = HEED_POSITIONS_LEARNED;
     config.source_vocabulary = VOCABULARY + 30;
     heed_model *m = new_model(&config);
@@ -300,6 +306,14 @@ static void a_converted_model_is_the_model(void **state)
     }
     pairs_free(p);
     heed_model_free(m);
+}
+
+/* Catches: a file that is not the model that was converted, for every kind of numbers. */
+static void a_converted_model_is_the_model(void **state)
+{
+    (void)state;
+    check_conversion(HEED_SCORE_SCALED_DOT);
+    check_conversion(HEED_SCORE_COSINE);
 }
 
 /* ---- refusals and memory ---- */

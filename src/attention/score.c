@@ -15,7 +15,6 @@
 #include "nn/params.h"
 #include <math.h>
 
-#define EPS 1e-6 /* shortest length that a cosine divides by */
 #define FIRST_BETA 5
 
 /* Each head's columns of x times its own rows of w, of which the first `columns` are used, side by
@@ -100,14 +99,14 @@ static void build_cosine(heed_attend_layer *l, heed_scope s)
 
 static heed_tensor *keys_cosine(heed_tape *t, const heed_attend_layer *l, heed_tensor *states)
 {
-    return heed_unit(t, states, l->options.heads, EPS);
+    return heed_unit(t, states, l->options.heads, HEED__COSINE_EPS);
 }
 
 static heed_tensor *query_cosine(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
                                  const heed_pairs *p)
 {
     (void)p;
-    q = heed_unit(t, q, l->options.heads, EPS);
+    q = heed_unit(t, q, l->options.heads, HEED__COSINE_EPS);
     return l->beta ? heed_mul(t, q, heed_softplus(t, l->beta))
                    : heed_scale(t, q, l->options.beta, 0);
 }

@@ -136,7 +136,7 @@ static heed_status check(const heed_model_config *config, heed_number_kind kind,
     const bool bytes = kind == HEED_NUMBERS_INT7 || kind == HEED_NUMBERS_INT8;
     if (bytes && !heed__weights_fit(config))
         return heed__fail(err, HEED_ARGUMENT,
-                          "'%s' cannot be quantised: only a Transformer with the paper's attention "
+                          "'%s' cannot be quantised: only a Transformer with dot or cosine scores "
                           "can; fp16 works for every model",
                           from);
     heed__path path;

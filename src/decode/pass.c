@@ -1,11 +1,13 @@
 /* pass.c: section 3.1 and 3.2 of the paper, for decoding: the same layers as model/transformer.c,
  * on packed weights and plain rows. */
 #include "decode/pass.h"
+#include "attention/attend.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernel/kernels.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- memory ---- */
@@ -223,8 +225,33 @@ static void after(heed__pass *p, const heed__row_norm *n, int64_t rows)
 
 /* ---- attention ---- */
 
+struct unit_job {
+    heed_real *x;
+    int64_t ld, parts, d;
+};
+
+static void unit_range(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct unit_job *j = context;
+    const heed_kernels *k = heed__kernels();
+    (void)thread;
+    for (int64_t i = begin * j->parts; i < end * j->parts; i++) {
+        heed_real *x = j->x + i / j->parts * j->ld + i % j->parts * j->d;
+        double length = sqrt((double)k->row_dot(x, x, j->d));
+        k->affine(x, x, (heed_real)(1 / fmax(length, HEED__COSINE_EPS)), 0, j->d);
+    }
+}
+
+void heed__pass_unit(const heed__pass *p, heed_real *x, int64_t ld, int64_t vectors, int64_t rows)
+{
+    struct unit_job j = {x, ld, vectors, p->w->d_k};
+    if (p->w->cosine)
+        heed__parallel(p->threads, rows, 1, 4 * vectors * j.d, unit_range, &j);
+}
+
 struct attention_job {
     const heed__pass *p;
+    const heed__attention_weights *a;
     const heed__pass_keys *k;
     heed_attention_kind kind;
     int layer;
@@ -245,16 +272,16 @@ static void attend_range(void *context, int64_t begin, int64_t end, int thread)
         for (int64_t i = 0; i < n; i++)
             value[i] = key[i] + k_cols;
         heed__kernels()->attend_row(p->mixed + r * v_cols, weights, p->wide + r * j->ld, key, value,
-                                    n, w->heads, w->d_k, w->d_v, w->score_scale);
+                                    n, w->heads, w->d_k, w->d_v, j->a->scale);
         if (p->watch)
             p->watch(p->watching, j->kind, j->layer, r, weights, n);
     }
 }
 
-static void attend(const heed__pass *p, const heed__pass_keys *k, heed_attention_kind kind,
-                   int layer, int64_t rows, int64_t ld)
+static void attend(const heed__pass *p, const heed__attention_weights *a, const heed__pass_keys *k,
+                   heed_attention_kind kind, int layer, int64_t rows)
 {
-    struct attention_job j = {p, k, kind, layer, ld};
+    struct attention_job j = {p, a, k, kind, layer, a->in.n};
     /* As many keys as there is memory for is a guess at the work; who watches sees rows in order.
      * */
     int threads = p->watch ? 1 : p->threads;
@@ -268,9 +295,10 @@ static void self_attention(heed__pass *p, const heed__attention_weights *a,
 {
     const int64_t ld = a->in.n;
     product(p, &a->in, p->wide, before(p, &a->norm, rows), rows); /* (rows, H*(2 Dk+Dv)) */
+    heed__pass_unit(p, p->wide, ld, 2 * p->w->heads, rows);
     if (kind == HEED_DECODER_SELF)
         k->keep(k->context, layer, p->wide + p->w->heads * p->w->d_k, ld);
-    attend(p, k, kind, layer, rows, ld);
+    attend(p, a, k, kind, layer, rows);
     product(p, &a->out, p->y, p->mixed, rows);
     after(p, &a->norm, rows);
 }
@@ -279,7 +307,8 @@ static void cross_attention(heed__pass *p, const heed__attention_weights *a,
                             const heed__pass_keys *k, int layer, int64_t rows)
 {
     product(p, &a->in, p->wide, before(p, &a->norm, rows), rows); /* (rows, H*Dk) */
-    attend(p, k, HEED_CROSS, layer, rows, a->in.n);
+    heed__pass_unit(p, p->wide, a->in.n, p->w->heads, rows);
+    attend(p, a, k, HEED_CROSS, layer, rows);
     product(p, &a->out, p->y, p->mixed, rows);
     after(p, &a->norm, rows);
 }

@@ -59,6 +59,8 @@ void heed__pass_product(const heed__pass *p, const heed__panel_weights *w, heed_
 /* y = norm(x + r); r may be NULL, and y may be x. */
 void heed__pass_norm(const heed__pass *p, const heed__row_norm *n, heed_real *y, const heed_real *x,
                      const heed_real *r, int64_t rows);
+/* With cosines: the first vectors of Dk numbers in each row get length 1; ld: from row to row. */
+void heed__pass_unit(const heed__pass *p, heed_real *x, int64_t ld, int64_t vectors, int64_t rows);
 
 /* The layers on p->x. */
 void heed__pass_encoder_layer(heed__pass *p, int layer, int64_t rows, const heed__pass_keys *k);

@@ -168,6 +168,7 @@ static void keep_source(const struct encoding *e)
         if (l == 0)
             heed__pass_prepare(p, kv, p->x, e->tokens);
         heed__pass_product(p, kv, p->wide, p->x, e->tokens);
+        heed__pass_unit(p, p->wide, width, r->w->heads, e->tokens);
         int64_t t = 0;
         for (int64_t i = e->first; i < e->first + e->count; i++) {
             const heed__row_source *s = &r->source[r->row[i].source];

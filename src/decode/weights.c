@@ -255,13 +255,33 @@ static heed__row_norm norm(const struct supply *s, const heed_norm_layer *l)
 
 /* ---- the whole ---- */
 
+/* What the products of queries and keys are multiplied with. */
+static heed_real score_scale(const struct supply *s, const heed_attend_layer *l, int64_t d_k)
+{
+    if (l->options.score == HEED_SCORE_SCALED_DOT)
+        return (heed_real)(1 / sqrt((double)d_k));
+    if (l->options.score == HEED_SCORE_DOT)
+        return 1;
+    if (!l->beta)
+        return (heed_real)l->options.beta;
+    const heed_real *beta = copy(s, l->beta);
+    return beta ? (heed_real)log1p(exp((double)*beta)) : 0;
+}
+
+static heed__attention_weights self_attention(struct supply *s, const heed_mha_layer *l,
+                                              const heed_norm_layer *n)
+{
+    return (heed__attention_weights){.in = linear(s, &l->qkv),
+                                     .out = linear(s, &l->out),
+                                     .norm = norm(s, n),
+                                     .scale = score_scale(s, &l->attend, l->options.d_k)};
+}
+
 static void fill_encoder_layer(struct supply *s, heed__layer_weights *to,
                                const heed__encoder_layer *l)
 {
     *to = (heed__layer_weights){
-        .self = {.in = linear(s, &l->self.qkv),
-                 .out = linear(s, &l->self.out),
-                 .norm = norm(s, &l->around_self.norm)},
+        .self = self_attention(s, &l->self, &l->around_self.norm),
         .ffn_in = linear(s, &l->ffn.in),
         .ffn_out = linear(s, &l->ffn.out),
         .ffn_norm = norm(s, &l->around_ffn.norm),
@@ -272,13 +292,12 @@ static void fill_decoder_layer(struct supply *s, heed__layer_weights *to,
                                const heed__decoder_layer *l)
 {
     *to = (heed__layer_weights){
-        .self = {.in = linear(s, &l->self.qkv),
-                 .out = linear(s, &l->self.out),
-                 .norm = norm(s, &l->around_self.norm)},
+        .self = self_attention(s, &l->self, &l->around_self.norm),
         .cross = {.in = linear(s, &l->cross.q),
                   .kv = linear(s, &l->cross.kv),
                   .out = linear(s, &l->cross.out),
-                  .norm = norm(s, &l->around_cross.norm)},
+                  .norm = norm(s, &l->around_cross.norm),
+                  .scale = score_scale(s, &l->cross.attend, l->cross.options.d_k)},
         .ffn_in = linear(s, &l->ffn.in),
         .ffn_out = linear(s, &l->ffn.out),
         .ffn_norm = norm(s, &l->around_ffn.norm),
@@ -317,7 +336,7 @@ static void fill(struct supply *s, const heed_model *model)
     w->heads = o->heads;
     w->d_k = o->d_k;
     w->d_v = o->d_v;
-    w->score_scale = o->score == HEED_SCORE_DOT ? 1 : (heed_real)(1 / sqrt((double)o->d_k));
+    w->cosine = o->score == HEED_SCORE_COSINE;
     w->widest = larger(w->config.transformer.ff, w->heads * (2 * w->d_k + w->d_v));
     w->encoder_layers = m->encoder_layers;
     w->decoder_layers = m->decoder_layers;
@@ -376,7 +395,8 @@ bool heed__weights_fit(const heed_model_config *config)
 {
     const heed_attention_config *a = &config->attention;
     return config->arch == HEED_ARCH_TRANSFORMER &&
-           (a->score == HEED_SCORE_SCALED_DOT || a->score == HEED_SCORE_DOT) &&
+           (a->score == HEED_SCORE_SCALED_DOT || a->score == HEED_SCORE_DOT ||
+            a->score == HEED_SCORE_COSINE) &&
            a->pattern == HEED_PATTERN_GLOBAL && a->normaliser == HEED_NORMALISE_SOFT;
 }
 

@@ -33,6 +33,7 @@ typedef struct heed__attention_weights {
     heed__panel_weights kv; /* cross only */
     heed__panel_weights out;
     heed__row_norm norm;
+    heed_real scale; /* of the scores */
 } heed__attention_weights;
 
 typedef struct heed__layer_weights {
@@ -50,7 +51,8 @@ typedef struct heed__weights {
     heed_model_config config;
     int64_t d, heads, d_k, d_v;
     int64_t widest; /* columns of the widest product but the output's */
-    heed_real score_scale, embedding_scale;
+    bool cosine;    /* of queries and keys, instead of their products */
+    heed_real embedding_scale;
     heed__embedding_weights source, target;
     heed__panel_weights output;
     int encoder_layers, decoder_layers;
@@ -61,7 +63,8 @@ typedef struct heed__weights {
     int bits;                                  /* 0, 7 or 8 */
 } heed__weights;
 
-/* Whether a model is one that can be packed: a Transformer with the paper's attention. */
+/* Whether a model is one that can be packed: a Transformer whose scores are products or
+ * cosines. */
 bool heed__weights_fit(const heed_model_config *config);
 /* Of a model in memory: packed, a copy, as numbers (bits 0) or bytes. */
 heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_allocator *allocator,
