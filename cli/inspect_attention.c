@@ -33,7 +33,8 @@ static heed_status out_of_memory(heed_error *err)
 
 /* ---- the pair ---- */
 
-/* What the model writes.  A line that it took in parts has an EOS behind each. */
+/* What the model writes.  A line that it took in parts has an EOS behind each, and each counts its
+ * placeholders from 0; here they go on counting. */
 static heed_status translate(struct view *v, const struct inspect_settings *s, heed_translator *tr,
                              heed_error *err)
 {
@@ -46,9 +47,20 @@ static heed_status translate(struct view *v, const struct inspect_settings *s, h
     if (!id)
         return out_of_memory(err);
     int64_t n = 0;
-    for (int64_t i = 0; i < t.tokens; i++)
-        if (t.id[i] != HEED_EOS)
-            id[n++] = t.id[i];
+    int32_t before = 0, here = 0; /* placeholders of the parts before, and of this one */
+    for (int64_t i = 0; i < t.tokens; i++) {
+        if (t.id[i] == HEED_EOS) {
+            before += here;
+            here = 0;
+            continue;
+        }
+        id[n] = t.id[i];
+        if (id[n] >= HEED_PLACEHOLDER && id[n] - HEED_PLACEHOLDER + before < v->pair.spans) {
+            id[n] += before;
+            here++;
+        }
+        n++;
+    }
     v->pair.target = (heed_tokens){id, n};
     v->translation = t.text;
     return HEED_OK;

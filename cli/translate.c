@@ -34,7 +34,7 @@ static const heed_option fields[] = {
     HEED_OPTION_TEXT(struct translate_settings, alignment_head, "alignment-head", NULL,
                      "LAYER[.HEAD]",
                      "attention that --alignments reads, from 1; without a head the mean of the "
-                     "layer's; the last decoder layer but one if not given"),
+                     "layer's; if not given, the last decoder layer but one of three or more"),
     HEED_OPTION_BOOL(struct translate_settings, shortlist, "shortlist", NULL,
                      "look only at pieces that 'heed shortlist' found likely for each line: faster "
                      "where the vocabulary is large"),

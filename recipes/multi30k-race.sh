@@ -3,7 +3,7 @@
 # included) to 35.5 BLEU on the validation set, by the clock.  Few updates must do, so: pre-norm, small
 # batches, a linear decay to zero, and no dropout, which pays only later.
 # DATA: the folder with train.en, train.de, val.en, val.de.
-# Scores and times: README.md.
+# Scores and times: ../README.md.
 set -eu
 : "${DATA:?is not set; see recipes/README.md}"
 model=${1:?usage: DATA=dir $0 MODEL [options of heed train]}

@@ -3,7 +3,7 @@
 # the same data, subwords, batches and number of updates for all three, and for the Transformer beside
 # them, multi30k-small.sh with FROM=de TO=en.  Attention pictures: heed inspect --model MODEL --attention 'Ein Satz.'
 # DATA: the folder with train.de, train.en, val.*, test_2016_flickr.*.
-# Scores and times: README.md.
+# Scores and times: ../README.md.
 set -eu
 : "${DATA:?is not set; see recipes/README.md}"
 model=${1:?usage: DATA=dir MODELKIND=bahdanau FROM=de TO=en $0 MODEL [options of heed train]}

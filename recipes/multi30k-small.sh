@@ -1,7 +1,7 @@
 #!/bin/sh
 # Multi30k captions as raw text, preset small, SentencePiece: FROM=en TO=de (or de en, or en fr).
 # DATA: the folder with train.en, train.de, train.fr, val.*, test_2016_flickr.*.
-# Scores and times: README.md.
+# Scores and times: ../README.md.
 set -eu
 : "${DATA:?is not set; see recipes/README.md}"
 model=${1:?usage: DATA=dir FROM=en TO=de $0 MODEL [options of heed train]}

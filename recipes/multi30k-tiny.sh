@@ -6,7 +6,7 @@
 # log P / length (theirs by default).  With half of the tokens and a linear decay:
 #     --schedule linear --warmup 1500 --batch-tokens 4096 --max-updates 7000 --valid-every 700 --save-every 0 --average 1
 # DATA: the folder with en-de.train.en, en-de.train.de, en-de.valid.*, en-de.test.2016.*.
-# Scores and times: README.md.
+# Scores and times: ../README.md.
 set -eu
 : "${DATA:?is not set; see recipes/README.md}"
 model=${1:?usage: DATA=dir $0 MODEL [options of heed train]}

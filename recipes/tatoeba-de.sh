@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everyday sentences of Tatoeba, en to de, preset small: half an hour of one core.
 # DATA: the folder with train.tsv.gz, dev.tsv, test.tsv (English TAB German).
-# Scores and times: README.md.
+# Scores and times: ../README.md.
 set -eu
 : "${DATA:?is not set; see recipes/README.md}"
 model=${1:?usage: DATA=dir $0 MODEL [options of heed train]}

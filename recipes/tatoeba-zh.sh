@@ -2,7 +2,7 @@
 # Everyday sentences of Tatoeba, en to zh, preset small, BLEU with the tokeniser for Chinese: half an
 # hour of one core.  Many small updates do more for few sentences than few large ones.
 # DATA: the folder with train.tsv.gz, dev.tsv, test.tsv (English TAB Chinese, simplified).
-# Scores and times: README.md.
+# Scores and times: ../README.md.
 set -eu
 : "${DATA:?is not set; see recipes/README.md}"
 model=${1:?usage: DATA=dir $0 MODEL [options of heed train]}

@@ -124,7 +124,7 @@ int64_t heed_rng_below(const heed_rng *rng, uint64_t i, int64_t n);
 /* What this process runs on; strings live as long as the process. */
 typedef struct heed_machine {
     const char *cpu;             /* "AMD EPYC ..." */
-    const char *instruction_set; /* the kernels picked: "baseline", "avx2" */
+    const char *instruction_set; /* the kernels picked: "baseline", "avx2", "avx512" */
     const char *blas;            /* the flavour really loaded: "OpenBLAS 0.3.21 ... openmp" */
     int threads;                 /* processors this process may use */
 } heed_machine;

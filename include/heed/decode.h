@@ -38,13 +38,13 @@ extern "C" {
 
 /* ---- engines and sessions ---- */
 
-/* A model ready to decode: immutable, shared by threads.  A Transformer's weights are packed, as
- * numbers or, from a directory that `heed convert --quantize` wrote, as bytes in the mapped file.
- * */
+/* A model ready to decode: immutable, shared by threads.  The weights of a Transformer with scaled
+ * dot, dot or cosine scores are packed, as numbers or, from a directory that `heed convert
+ * --quantize` wrote, as bytes in the mapped file. */
 typedef struct heed_engine heed_engine;
 /* Opens a model directory; its vocabulary is not read. */
 heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocator, heed_error *err);
-/* Of a model in memory: a Transformer is copied as it is now, any other is borrowed. */
+/* Of a model in memory: one that is packed is copied as it is now, any other is borrowed. */
 heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocator, heed_error *err);
 void heed_engine_free(heed_engine *e);
 /* Opens the shortlist of a model directory (heed_shortlist_train), for sessions that ask for it. */
@@ -54,8 +54,8 @@ const heed_model_config *heed_engine_configuration(const heed_engine *e);
 int heed_engine_weight_bits(const heed_engine *e);
 
 /* One state of decoding: rows of hypotheses that are added, stepped and reordered.  One thread at a
- * time.  What a row gives depends neither on the other rows nor on the number
- * of threads. */
+ * time.  What a row of a packed model gives depends neither on the other rows nor on the number of
+ * threads. */
 typedef struct heed_session heed_session;
 /* What a step says of every row: log p of what stands in column j is logit[row*columns + j] -
  * log_z[row]. */
@@ -197,20 +197,21 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
 void heed_translator_free(heed_translator *tr);
 const heed_engine *heed_translator_engine(const heed_translator *tr);
 /* From now on with word alignments: where the words of a translation looked in the source, in a
- * head of a decoder layer, or in all its heads together; both from 1.  Layer 0: the last but one,
- * which aligns best as a rule; head 0: all. */
+ * head of a decoder layer, or in all its heads together; both from 1.  Layer 0: the last but one of
+ * three or more, which aligns best as a rule, else the last; head 0: all. */
 heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err);
 /* From now on with the shortlist that lies in the directory: faster where the vocabulary is large.
  * */
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err);
-/* Whether addresses, %s, {name}, <b>, emoji, 3.5 km and the like come out as they went in, each
- * once; they do with every model that was trained for it, unless this says no. */
+/* Whether addresses, %s, {name}, <b>, emoji, 3.5 km, numbers, unknown names and the like come out as
+ * they went in, each once; they do with every model that was trained for it, unless this says no. */
 void heed_translator_protect(heed_translator *tr, bool on);
 /* Whether a line that is all in CAPITALS is translated as if it were not, and the translation put
  * into capitals; it is, unless this says no or the tokens are whole words. */
 void heed_translator_capitals(heed_translator *tr, bool on);
 /* A pair as the model sees it, without EOS: spans of the source that must not change are
- * placeholders on both sides, and a source in capitals is in small letters. */
+ * placeholders on both sides, and a source in capitals is in small letters.  A source with more spans
+ * than there are placeholders, or with nothing else, is taken as it stands. */
 typedef struct heed_encoded_pair {
     heed_tokens source, target;
     const char *const *span; /* (spans) what the placeholders stand for, in their order */
@@ -228,7 +229,8 @@ typedef struct heed_translation {
     const char *text; /* without line ends */
     double score, log_p;
     int64_t tokens;               /* EOS counted */
-    const int32_t *id;            /* (tokens), as in heed_hypothesis */
+    const int32_t *id;            /* (tokens), as in heed_hypothesis; of a line that was cut, each
+                                     part counts its placeholders from 0 */
     const heed_real *token_log_p; /* (tokens) */
     bool repaired; /* the line was not UTF-8 throughout; U+FFFD took the place of each wrong byte */
     bool loop;     /* as in heed_hypothesis */
@@ -289,7 +291,8 @@ typedef struct heed_text_config {
     const char *bpe_joiner; /* whitespace tokens only; NULL: none */
     /* Source tokens of the sentences seen in training: of 90 in 100 at most so many, and of the
      * longest.  A line with more than the first is cut at sentence ends, and a sentence with more
-     * than the second is cut in itself.  0: not known, only the model's own limit counts. */
+     * than the second is cut in itself.  0: not known; no more than 250 are taken at once in any
+     * case. */
     int64_t trained_length, trained_longest;
     bool protects; /* the model knows placeholders */
 } heed_text_config;

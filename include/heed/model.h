@@ -1,5 +1,5 @@
 /* model.h: architectures behind one interface: a loss to train with, and start / step / reorder to
- * decode with.  Nothing outside src/model asks which architecture it has.
+ * decode with.
  *
  *     heed_model *m = heed_model_new(&config, seed, NULL, &err);
  *     heed_backward(t, heed_model_loss(m, t, &batch, 1.0 / tokens, &nll));
@@ -178,8 +178,8 @@ heed_params *heed_model_params(const heed_model *m);
  */
 #define HEED_MODEL_SUMMARY 256
 const char *heed_model_summary(const heed_model *m, char text[HEED_MODEL_SUMMARY]);
-/* Multiply-adds' parameters of one source and one target token: what 6 x parameters x tokens
- * counts. */
+/* Weights that one source and one target token are multiplied with; a training step costs 6
+ * operations for each. */
 typedef struct heed_model_cost {
     int64_t source_weights, target_weights;
 } heed_model_cost;

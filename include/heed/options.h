@@ -19,8 +19,8 @@ extern "C" {
 /* Accepted: --name value, --name=value, --flag, --no-flag, other words, and after `--` only those.
  * A value that itself starts with `--` needs the `=`.  Every set also has --help, --config FILE and
  * --print-config, and --preset NAME where there are bundles.  A config file is a JSON object of the
- * same names, because the config.json inside a model is one too and can then be passed as it is;
- * the command line wins over it. */
+ * same names, as training/options.json of a model and config.json of a lab are; the command line
+ * wins over it. */
 
 typedef enum heed_option_type {
     HEED_OPTION_TYPE_BOOL,   /* bool */

@@ -170,8 +170,8 @@ typedef struct heed_train_options {
                         "without validation files: hold out so many pairs, a twentieth at most"),  \
         HEED_OPTION_TEXT(owner, at.from, "from", NULL, "DIR",                                      \
                          "start from this model, an installed one's name or a directory: with "    \
-                         "its shape, vocabulary and weights, and a constant rate of 0.0002 if no " \
-                         "--schedule is given"),                                                   \
+                         "its shape, vocabulary and weights, and a constant rate of 0.0002 if "    \
+                         "neither --schedule nor --rate is given"),                                \
         HEED_OPTION_CHOICE(owner, at.tokens, "tokens", "sentencepiece",                            \
                            HEED_WORDS("sentencepiece", "whitespace"),                              \
                            "subwords learned from the text, or its own words"),                    \

@@ -1,6 +1,6 @@
 /* engine.h (internal): what stands behind heed_engine and heed_session.
  *
- * A Transformer whose attention is the paper's is packed, and its sessions are rows of it
+ * A Transformer with scaled dot, dot or cosine scores is packed, and its sessions are rows of it
  * (rows.h).  Any other model keeps its own layers, and a session is a heed_decoder.  The search
  * sees a stepper in either case. */
 #ifndef HEED_DECODE_ENGINE_H

@@ -63,8 +63,8 @@ typedef struct heed__weights {
     int bits;                                  /* 0, 7 or 8 */
 } heed__weights;
 
-/* Whether a model is one that can be packed: a Transformer whose scores are products or
- * cosines. */
+/* Whether a model is one that can be packed: a Transformer with scaled dot, dot or
+ * cosine scores. */
 bool heed__weights_fit(const heed_model_config *config);
 /* Of a model in memory: packed, a copy, as numbers (bits 0) or bytes. */
 heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_allocator *allocator,
