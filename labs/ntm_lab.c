@@ -63,7 +63,7 @@ static const char *const repeat_copy[] = {
     "0.000003", "seeds",       "4",    "valid-every", "2500", NULL};
 static const char *const recall[] = {"task", "recall", BATCHES, "updates", "15000", NULL};
 static const char *const ngrams[] = {"task", "ngrams", BATCHES, "updates", "10000", NULL};
-static const char *const sort[] = {"task", "sort",        BATCHES, "updates", "30000", "read-heads",
+static const char *const sort[] = {"task", "sort",        BATCHES, "updates", "13000", "read-heads",
                                    "5",    "write-heads", "5",     "layers",  "2",     NULL};
 static const heed_option_bundle *presets(void)
 {

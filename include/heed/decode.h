@@ -210,8 +210,8 @@ void heed_translator_protect(heed_translator *tr, bool on);
  * into capitals; it is, unless this says no or the tokens are whole words. */
 void heed_translator_capitals(heed_translator *tr, bool on);
 /* A pair as the model sees it, without EOS: spans of the source that must not change are
- * placeholders on both sides, and a source in capitals is in small letters.  A source with more spans
- * than there are placeholders, or with nothing else, is taken as it stands. */
+ * placeholders on both sides, and a source in capitals is in small letters.  A source with more
+ * spans than there are placeholders, or with nothing else, is taken as it stands. */
 typedef struct heed_encoded_pair {
     heed_tokens source, target;
     const char *const *span; /* (spans) what the placeholders stand for, in their order */
