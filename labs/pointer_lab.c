@@ -32,17 +32,17 @@ static const heed_option fields[] = {
 static const char *const quick[] = {"task",  "sort",  "least",    "3",      "most",    "5",
                                     "units", "64",    "batch",    "64",     "updates", "4000",
                                     "rate",  "0.003", "rate-end", "0.0001", NULL};
-#define SMALLER "units", "128", "beam", "4", "rate-end", "0.00001"
 /* 256 units learn ten numbers as well, and fail on fifteen. */
 static const char *const sort[] = {"task",  "sort", "units", "64",       "updates",
                                    "10000", "rate", "0.002", "rate-end", "0.00001",
                                    "beam",  "4",    NULL};
-static const char *const hull[] = {"task",  "hull", SMALLER, "updates",
-                                   "28000", "rate", "0.002", NULL};
+static const char *const hull[] = {"task",  "hull", "units", "128",      "updates",
+                                   "28000", "rate", "0.002", "rate-end", "0.00001",
+                                   "beam",  "4",    NULL};
 /* Small batches: at equal time they find more triangles than large ones. */
-static const char *const delaunay[] = {"task",  "delaunay",    SMALLER,   "most",   "5",
-                                       "batch", "32",          "updates", "150000", "rate",
-                                       "0.002", "valid-every", "3000",    NULL};
+static const char *const delaunay[] = {
+    "task",   "delaunay", "most",   "5",        "beam",    "4",           "batch", "32", "updates",
+    "100000", "rate",     "0.0015", "rate-end", "0.00001", "valid-every", "3000",  NULL};
 static const char *const tsp[] = {"task", "tsp",      "units",   "128", "beam",
                                   "8",    "rate-end", "0.00001", NULL};
 static const heed_option_bundle *presets(void)
