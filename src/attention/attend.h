@@ -17,8 +17,8 @@ typedef struct heed__score {
                            const heed_pairs *p);
     bool scaled;
 } heed__score;
-/* score.c; the shortest length that a cosine divides by. */
-#define HEED__COSINE_EPS 1e-6
+#define HEED__COSINE_EPS 1e-6 /* the shortest length that a cosine divides by */
+/* score.c */
 const heed__score *heed__score_of(const heed_attend_layer *l);
 
 /* pattern.c: what local-p needs; then the window of each query, in *p; *gate is what its weights

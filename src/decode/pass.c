@@ -5,9 +5,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "kernel/kernels.h"
+#include "kernel/unit.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- memory ---- */
@@ -233,12 +232,10 @@ struct unit_job {
 static void unit_range(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct unit_job *j = context;
-    const heed_kernels *k = heed__kernels();
     (void)thread;
     for (int64_t i = begin * j->parts; i < end * j->parts; i++) {
         heed_real *x = j->x + i / j->parts * j->ld + i % j->parts * j->d;
-        double length = sqrt((double)k->row_dot(x, x, j->d));
-        k->affine(x, x, (heed_real)(1 / fmax(length, HEED__COSINE_EPS)), 0, j->d);
+        heed__make_unit(x, x, (heed_real)HEED__COSINE_EPS, j->d);
     }
 }
 

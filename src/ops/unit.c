@@ -3,9 +3,8 @@
 #include <heed/ops.h>
 
 #include "base/parallel.h"
+#include "kernel/unit.h"
 #include "tensor/op.h"
-
-#include <math.h>
 
 struct attributes {
     int64_t parts;
@@ -51,9 +50,7 @@ static void compute(void *context, int64_t begin, int64_t end, int thread)
     (void)thread;
     for (int64_t n = begin; n < end; n++) {
         const real *x = heed__row(j->x, n / j->parts) + n % j->parts * j->d;
-        const real length = (real)sqrt((double)j->k->row_dot(x, x, j->d));
-        j->lengths[n] = length;
-        j->k->affine(j->y + n * j->d, x, 1 / (length > j->eps ? length : j->eps), 0, j->d);
+        j->lengths[n] = heed__make_unit(j->y + n * j->d, x, j->eps, j->d);
     }
 }
 
