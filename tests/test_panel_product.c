@@ -200,7 +200,8 @@ static void all_cuts_same_bits(const heed_kernels *ks, const heed__panel_weights
         same_bits(ks, w, a, lda, rows, whole, ldc, (3 * m) % (most - m + 1), m, 0, panels);
     heed__panel_weights far = *w;
     far.from_memory = true;
-    same_bits(ks, &far, a, lda, rows, whole, ldc, 2, 1, 0, panels);
+    for (int64_t m = 1; m <= 7; m++)
+        same_bits(ks, &far, a, lda, rows, whole, ldc, 2, m, 0, panels);
     for (int64_t begin = 0; begin <= panels; begin++)
         for (int64_t end = begin; end <= panels; end++)
             same_bits(ks, w, a, lda, rows, whole, ldc, 1, 1 + (begin + end) % 7, begin, end);

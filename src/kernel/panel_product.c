@@ -20,9 +20,15 @@ VINLINE vreal activated(vreal x, int activation)
     return activation == HEED__UNARY_RELU ? vmax(vset(0), x) : x;
 }
 
-/* How far ahead a single tile asks, in bytes.  One row goes by so fast that the processor's own
- * fetching leaves little to do; measured on weights from memory and from the last cache. */
-#define NEAR(rows) ((rows) == 1 ? 256 : 4096)
+/* How far ahead a tile asks that is alone with its panels, in bytes; measured
+ * (docs/PERFORMANCE.md).  What comes from memory in four streams is mostly fetched by the processor
+ * itself. */
+VINLINE int64_t near(int64_t rows, const heed__panel_weights *w)
+{
+    if (w->bits)
+        return rows == 1 ? 256 : 4096;
+    return w->from_memory ? 512 : rows == 1 ? 2048 : 4096;
+}
 
 /* Lines of C that a tile will write. */
 VINLINE void ask_for(const real *c, int64_t ldc, int64_t rows)
@@ -90,7 +96,7 @@ static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows,
         const int8_t *panel = w->bytes + p * size;
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
-            const int8_t *ahead = panel + (tiles == 1 ? NEAR(m) : size + i * size / tiles);
+            const int8_t *ahead = panel + (tiles == 1 ? near(m, w) : size + i * size / tiles);
             ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
             byte_tile(sums, rows->bytes + top * lda, lda, panel, groups, height, w->bits == 7,
                       ahead, stride);
@@ -103,53 +109,58 @@ static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows,
 /* ---- numbers ---- */
 
 /* A tile reads STRIP columns of a panel, of several panels side by side where it has few rows: at
- * least eight sums are always under way, each a chain that waits for itself.  One row of weights
- * that come from memory waits for those instead, and they come fastest in one stream. */
+ * least eight sums are always under way, each a chain that waits for itself, and one row's weights
+ * come in four streams, which is faster than one, also from memory. */
 #define STRIP_REGISTERS (HEED_PANEL / VW < 2 ? 1 : 2)
 #define STRIP (STRIP_REGISTERS * VW)
 #define MOST_REGISTERS 8
 #define PANELS_OF(rows) (((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2) / (int)STRIP_REGISTERS)
 
-/* What a tile asks for while it computes: at step k, from + k * stride in each of its panels; from
- * step `turn` on it is `skip` further. */
-typedef struct fetching {
-    const char *from;
-    int64_t stride, turn, skip;
-} fetching;
+typedef vreal sums[MICRO_ROWS][MOST_REGISTERS];
 
-/* rows and panels are constants where it is inlined.  b and c are at the strip's first column,
- * number `left` of N. */
-VINLINE void real_body(int rows, int panels, real *c, int64_t ldc, const real *a, int64_t lda,
-                       const real *b, const fetching *ahead, const heed__panel_weights *w,
-                       int64_t left)
+/* In what follows rows and panels are constants where it is inlined; b and c are at the first column
+ * of a strip, number `left` of N. */
+
+VINLINE void clear_sums(int rows, int panels, sums sum)
 {
-    const int64_t size = w->k * HEED_PANEL;
-    const char *next = ahead->from;
-    vreal sum[MICRO_ROWS][MOST_REGISTERS];
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
         for (int r = 0; r < panels * STRIP_REGISTERS; r++)
             sum[i][r] = (vreal){0};
-    for (int64_t k = 0; k < w->k; k++) {
-        vreal row[MOST_REGISTERS];
-        if (k == ahead->turn)
-            next += ahead->skip;
+}
+
+VINLINE void copy_sums(int rows, sums to, sums from)
+{
 #pragma GCC unroll 8
-        for (int p = 0; p < panels; p++)
-            __builtin_prefetch(next + p * size * (int64_t)sizeof(real) + k * ahead->stride);
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 8
+        for (int r = 0; r < STRIP_REGISTERS; r++)
+            to[i][r] = from[i][r];
+}
+
+/* One k: every row's number times W's row.  Rows are reached from two of them, so that not each needs
+ * a register for its address. */
+VINLINE void add_products(int rows, int panels, sums sum, const real *a, int64_t lda, const real *b,
+                          int64_t size)
+{
+    const real *lower = rows > 3 ? a + 3 * lda : a;
+    vreal row[MOST_REGISTERS];
+#pragma GCC unroll 8
+    for (int r = 0; r < panels * STRIP_REGISTERS; r++)
+        row[r] = vload(b + r / STRIP_REGISTERS * size + r % STRIP_REGISTERS * VW);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+        vreal x = vset(i < 3 ? a[i * lda] : lower[(i - 3) * lda]);
 #pragma GCC unroll 8
         for (int r = 0; r < panels * STRIP_REGISTERS; r++)
-            row[r] =
-                vload(b + r / STRIP_REGISTERS * size + k * HEED_PANEL + r % STRIP_REGISTERS * VW);
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++) {
-            vreal x = vset(a[i * lda + k]);
-#pragma GCC unroll 8
-            for (int r = 0; r < panels * STRIP_REGISTERS; r++)
-                sum[i][r] += x * row[r];
-        }
+            sum[i][r] += x * row[r];
     }
+}
+
+VINLINE void finish_sums(int rows, int panels, real *c, int64_t ldc, sums sum,
+                         const heed__panel_weights *w, int64_t left)
+{
 #pragma GCC unroll 8
     for (int r = 0; r < panels * STRIP_REGISTERS; r++) {
         int64_t j = left + r / STRIP_REGISTERS * HEED_PANEL + r % STRIP_REGISTERS * VW;
@@ -162,52 +173,146 @@ VINLINE void real_body(int rows, int panels, real *c, int64_t ldc, const real *a
     }
 }
 
-#define REAL_CASE(rows)                                                                            \
+/* All rows in one tile: it asks for what it will read itself, a line of each panel at every step, and
+ * at the panels' end for the next ones. */
+VINLINE void few_body(int rows, int panels, real *c, int64_t ldc, const real *a, int64_t lda,
+                      const real *b, const heed__panel_weights *w, int64_t left)
+{
+    const int64_t size = w->k * HEED_PANEL, ahead = near(rows, w) / (int64_t)sizeof(real);
+    const int64_t turn = w->k - ahead / HEED_PANEL;
+    const real *next = b + ahead;
+    sums sum;
+    clear_sums(rows, panels, sum);
+    for (int64_t k = 0; k < w->k; k++) {
+        if (k == turn)
+            next += (panels - 1) * size;
+#pragma GCC unroll 8
+        for (int p = 0; p < panels; p++)
+            __builtin_prefetch(next + p * size + k * HEED_PANEL);
+        add_products(rows, panels, sum, a + k, lda, b + k * HEED_PANEL, size);
+    }
+    finish_sums(rows, panels, c, ldc, sum, w, left);
+}
+
+/* The same for weights that come from memory, which gives most in four streams: four panels take
+ * turns, a few steps each, and their sums wait in between. */
+#define STREAMS 4
+#define STEPS 8
+
+VINLINE void far_body(int rows, real *c, int64_t ldc, const real *a, int64_t lda, const real *b,
+                      const heed__panel_weights *w, int64_t left)
+{
+    const int64_t size = w->k * HEED_PANEL, ahead = near(rows, w) / (int64_t)sizeof(real);
+    const int64_t turn = w->k - ahead / HEED_PANEL;
+    sums waiting[STREAMS], sum;
+    for (int64_t p = 0; p < STREAMS; p++)
+        clear_sums(rows, 1, waiting[p]);
+    for (int64_t k = 0; k < w->k; k += STEPS) {
+        const int64_t end = w->k - k < STEPS ? w->k : k + STEPS;
+        const real *next = b + ahead + (k < turn ? 0 : (STREAMS - 1) * size);
+        for (int64_t p = 0; p < STREAMS; p++) {
+            copy_sums(rows, sum, waiting[p]);
+            for (int64_t u = k; u < end; u++) {
+                __builtin_prefetch(next + p * size + u * HEED_PANEL);
+                add_products(rows, 1, sum, a + u, lda, b + p * size + u * HEED_PANEL, 0);
+            }
+            copy_sums(rows, waiting[p], sum);
+        }
+    }
+    for (int64_t p = 0; p < STREAMS; p++)
+        finish_sums(rows, 1, c, ldc, waiting[p], w, left + p * HEED_PANEL);
+}
+
+#define FEW_ROWS(rows)                                                                             \
     case rows:                                                                                     \
-        if (panels == PANELS_OF(rows))                                                             \
-            real_body(rows, PANELS_OF(rows), c, ldc, a, lda, b, ahead, w, left);                   \
+        if (rows > 1 && w->from_memory && panels == STREAMS)                                       \
+            far_body(rows, c, ldc, a, lda, b, w, left);                                            \
+        else if (panels == PANELS_OF(rows))                                                        \
+            few_body(rows, PANELS_OF(rows), c, ldc, a, lda, b, w, left);                           \
         else                                                                                       \
             for (int64_t p = 0; p < panels; p++)                                                   \
-                real_body(rows, 1, c, ldc, a, lda, b + p * size, ahead, w, left + p * HEED_PANEL); \
+                few_body(rows, 1, c, ldc, a, lda, b + p * size, w, left + p * HEED_PANEL);         \
         break;
 
 /* 1 <= rows <= MICRO_ROWS */
-static __attribute__((noinline)) void real_tile(real *c, int64_t ldc, const real *a, int64_t lda,
-                                                const real *b, const fetching *ahead,
-                                                const heed__panel_weights *w, int64_t left,
-                                                int64_t rows, int64_t panels)
+static __attribute__((noinline)) void few_tile(real *c, int64_t ldc, const real *a, int64_t lda,
+                                               const real *b, const heed__panel_weights *w,
+                                               int64_t left, int64_t rows, int64_t panels)
 {
     const int64_t size = w->k * HEED_PANEL;
     switch (rows) {
-        REAL_CASE(1)
-        REAL_CASE(2)
-        REAL_CASE(3)
-        REAL_CASE(4)
-        REAL_CASE(5)
-        REAL_CASE(6)
+        FEW_ROWS(1)
+        FEW_ROWS(2)
+        FEW_ROWS(3)
+        FEW_ROWS(4)
+        FEW_ROWS(5)
+        FEW_ROWS(6)
     }
 }
 
-static void product_of_numbers(real *c, int64_t ldc, const real *a, int64_t lda, int64_t m,
-                               const heed__panel_weights *w, int64_t begin, int64_t end)
+static void product_of_few(real *c, int64_t ldc, const real *a, int64_t lda, int64_t m,
+                           const heed__panel_weights *w, int64_t begin, int64_t end)
 {
-    const int64_t tiles = (m + MICRO_ROWS - 1) / MICRO_ROWS, size = w->k * HEED_PANEL;
-    const int64_t together = m == 1 && w->from_memory ? 1 : PANELS_OF((m + tiles - 1) / tiles);
-    const int64_t row = HEED_PANEL * (int64_t)sizeof(real), stride = (row + tiles - 1) / tiles;
+    const int64_t together = w->from_memory ? STREAMS : PANELS_OF(m);
     for (int64_t p = begin, panels; p < end; p += panels) {
         panels = end - p < together ? end - p : together;
-        const real *b = w->real + p * size;
+        ask_for(c + p * HEED_PANEL, ldc, m);
+        for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
+            few_tile(c, ldc, a, lda, w->real + p * w->k * HEED_PANEL + s, w, p * HEED_PANEL + s, m,
+                     panels);
+    }
+}
+
+/* One tile of several: all together ask for the next panel, this one for `stride` bytes in each step,
+ * which is little: every fourth does it. */
+VINLINE void many_body(int rows, real *c, int64_t ldc, const real *a, int64_t lda, const real *b,
+                       const char *next, int64_t stride, const heed__panel_weights *w, int64_t left)
+{
+    int64_t k = 0;
+    sums sum;
+    clear_sums(rows, 1, sum);
+    for (; k + 4 <= w->k; k += 4) {
+        __builtin_prefetch(next);
+        next += 4 * stride;
+#pragma GCC unroll 4
+        for (int u = 0; u < 4; u++, a++, b += HEED_PANEL)
+            add_products(rows, 1, sum, a, lda, b, 0);
+    }
+    for (; k < w->k; k++, a++, b += HEED_PANEL)
+        add_products(rows, 1, sum, a, lda, b, 0);
+    finish_sums(rows, 1, c, ldc, sum, w, left);
+}
+
+/* Seven rows and more, cut into equal tiles, have at least three in each. */
+static __attribute__((noinline)) void many_tile(real *c, int64_t ldc, const real *a, int64_t lda,
+                                                const real *b, const char *next, int64_t stride,
+                                                const heed__panel_weights *w, int64_t left,
+                                                int64_t rows)
+{
+    if (rows == 6)
+        many_body(6, c, ldc, a, lda, b, next, stride, w, left);
+    else if (rows == 5)
+        many_body(5, c, ldc, a, lda, b, next, stride, w, left);
+    else if (rows == 4)
+        many_body(4, c, ldc, a, lda, b, next, stride, w, left);
+    else
+        many_body(3, c, ldc, a, lda, b, next, stride, w, left);
+}
+
+static void product_of_many(real *c, int64_t ldc, const real *a, int64_t lda, int64_t m,
+                            const heed__panel_weights *w, int64_t begin, int64_t end)
+{
+    const int64_t tiles = (m + MICRO_ROWS - 1) / MICRO_ROWS;
+    const int64_t row = HEED_PANEL * (int64_t)sizeof(real), stride = (row + tiles - 1) / tiles;
+    for (int64_t p = begin; p < end; p++) {
+        const real *b = w->real + p * w->k * HEED_PANEL;
+        const char *next = (const char *)(b + w->k * HEED_PANEL);
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
-            fetching next = {(const char *)b + w->k * row * panels + w->k * row * i / tiles, stride,
-                             w->k, 0};
-            if (tiles == 1) /* each panel's own rows, at its end those of the next ones */
-                next = (fetching){(const char *)b + NEAR(m), row, w->k - NEAR(m) / row,
-                                  (panels - 1) * w->k * row};
             ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
             for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
-                real_tile(c + top * ldc, ldc, a + top * lda, lda, b + s, &next, w,
-                          p * HEED_PANEL + s, height, panels);
+                many_tile(c + top * ldc, ldc, a + top * lda, lda, b + s,
+                          next + w->k * row * i / tiles, stride, w, p * HEED_PANEL + s, height);
         }
     }
 }
@@ -219,7 +324,7 @@ void K(panel_product)(real *c, int64_t ldc, const real *a, int64_t lda,
     if (m <= 0 || begin >= end)
         return;
     if (w->bits == 0)
-        product_of_numbers(c, ldc, a, lda, m, w, begin, end);
+        (m <= MICRO_ROWS ? product_of_few : product_of_many)(c, ldc, a, lda, m, w, begin, end);
     else
         product_of_bytes(c, ldc, rows, m, w, begin, end);
     if (w->activation == HEED__UNARY_IDENTITY || w->activation == HEED__UNARY_RELU)

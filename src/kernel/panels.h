@@ -41,7 +41,7 @@ static inline int64_t heed__panel_groups(int64_t k)
 typedef struct heed__panel_weights {
     int64_t k, n;
     int bits;              /* 0: real, else 7 or 8 */
-    bool from_memory;      /* no cache holds them: one row takes panel after panel */
+    bool from_memory;      /* no cache holds them */
     const heed_real *real; /* bits 0 */
     const int8_t *bytes;   /* bits 7 or 8 */
     const float *scale;    /* (N rounded up to panels) for bytes */

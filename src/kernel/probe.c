@@ -98,14 +98,17 @@ void K(probe_triad)(heed_real *a, const heed_real *b, const heed_real *c, heed_r
 
 heed_real K(probe_read)(const heed_real *a, int64_t n)
 {
-    vreal sum[8] = {{0}};
-    int64_t i = 0;
-    for (; i + 8 * VW <= n; i += 8 * VW)
-        for (int j = 0; j < 8; j++)
-            sum[j] += vload(a + i + j * VW);
-    for (; i < n; i += VW)
-        sum[0] += vload_at(a, i, n);
-    for (int j = 1; j < 8; j++)
-        sum[0] += sum[j];
-    return vsum(sum[0]);
+    const int64_t quarter = n / 4 / (2 * VW) * (2 * VW);
+    vreal sum[4][2] = {{{0}}};
+    for (int64_t i = 0; i < quarter; i += 2 * VW)
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) {
+            sum[j][0] += vload(a + j * quarter + i);
+            sum[j][1] += vload(a + j * quarter + i + VW);
+        }
+    for (int64_t i = 4 * quarter; i < n; i += VW)
+        sum[0][0] += vload_at(a, i, n);
+    for (int j = 0; j < 4; j++)
+        sum[0][0] += j ? sum[j][0] + sum[j][1] : sum[j][1];
+    return vsum(sum[0][0]);
 }

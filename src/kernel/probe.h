@@ -7,7 +7,8 @@
  *                *sink holds a (0..127), b (-127..127) and receives a b for each multiply-add, all
  *                added up (32 bits)
  *   probe_triad  a = b + s c with ordinary stores, as operators store
- *   probe_read   the sum of a, in as many chains as hide the latency of an addition */
+ *   probe_read   the sum of a, read in four places at once: one stream does not get all that the
+ *                memory has */
 #ifndef HEED_KERNEL_PROBE_H
 #define HEED_KERNEL_PROBE_H
 
