@@ -148,6 +148,27 @@ static void logits_are_those_of_the_list(void **state)
     heed_engine_free(e);
 }
 
+/* Catches: a crash where no pair can be learned from. */
+static void nothing_to_learn_from_is_an_error(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    FILE *f = fopen(in_folder("long.tsv"), "w");
+    assert_non_null(f);
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < 101; i++)
+            fprintf(f, "%s1%s", side ? "t" : "s", i < 100 ? " " : side ? "\n" : "\t");
+    assert_int_equal(fclose(f), 0);
+    const char *tsv = in_folder("long.tsv");
+    heed_corpus *c =
+        heed_corpus_open(&(heed_corpus_files){.tsv = &tsv, .tsvs = 1}, NULL, NULL, &err);
+    assert_non_null(c);
+    assert_int_equal(heed_shortlist_train(folder, c, &(heed_shortlist_options){2, 1}, NULL, &err),
+                     HEED_ARGUMENT);
+    assert_non_null(strstr(err.text, "none of 1 pairs has 1 to 100 tokens on each side"));
+    heed_corpus_free(c);
+}
+
 /* Catches: lists of another model that are believed. */
 static void foreign_lists_are_refused(void **state)
 {
@@ -171,6 +192,7 @@ int main(void)
         cmocka_unit_test(translations_are_found),
         cmocka_unit_test(logits_are_those_of_the_list),
         cmocka_unit_test(foreign_lists_are_refused),
+        cmocka_unit_test(nothing_to_learn_from_is_an_error),
     };
     return cmocka_run_group_tests_name("shortlist", tests, set_up, tear_down);
 }

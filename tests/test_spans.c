@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "decode/align.h"
 #include "decode/translator.h"
 #include "folder.h"
 #include "spm_model.h"
@@ -205,6 +206,9 @@ static void cuts_between_spans(void **state)
     assert_int_equal(heed__cut_line(v, "<b>{a}</b> -", &limits, arena, &line, &err), HEED_OK);
     assert_int_equal(line.parts, 0);
     assert_string_equal(line.copied, "<b>{a}</b> -");
+    assert_int_equal(heed__cut_line(v, "{a}\r{b}\n", &limits, arena, &line, &err), HEED_OK);
+    assert_string_equal(line.copied, "{a} {b} ");
+    assert_string_equal(heed__pharaoh_same(line.copied, arena, &err), "0-0 1-1");
     heed_vocab_free(v);
     remove_folder(state);
 }

@@ -332,8 +332,8 @@ static void test_memory_stays(void **state)
     }
 }
 
-/* Catches a failure of either side, or of a model, that hangs, is lost, or leaves a thread behind.
- */
+/* Catches a failure of either side, or of a model, that hangs, is lost, or leaves a thread behind;
+ * and lines that are lost because a later one could not be read. */
 static void test_failures(void **state)
 {
     (void)state;
@@ -351,6 +351,10 @@ static void test_failures(void **state)
             translate(tr, &beam_3, (heed_stream_options){.workers = 1 + i % 3}, &s, &err),
             expected[i / 4]);
         assert_int_equal(err.status, expected[i / 4]);
+        if (s.fail_read) {
+            assert_string_equal(err.text, "no more");
+            assert_int_equal(s.done, s.fail_read - 1);
+        }
         prototype.bad_step = 0;
         heed_translator_free(tr);
         assert_int_equal(memory.held, 0);

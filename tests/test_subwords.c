@@ -231,6 +231,9 @@ static void words(void **state)
         {{SPACE, I, LIKE}, 3, {0, 0, 1}},
         {{SPACE_I, D, RE, I}, 4, {0, 1, 1, 2}},
         {{RE, HEED_UNK, D}, 3, {0, 0, 0}},
+        {{THE, SPACE, THE, D}, 4, {0, 1, 1, 1}}, /* two spaces in the text, one word */
+        {{THE, SPACE, HEED_EOS}, 3, {0, 0, 1}},
+        {{THE, SPACE}, 2, {0, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int32_t word[8];

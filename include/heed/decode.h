@@ -273,8 +273,9 @@ typedef struct heed_stream_options {
     int64_t batch; /* sentences decoded together by a worker, at most; 0: as memory allows */
 } heed_stream_options;
 /* heed_translate for as many lines as come, in constant memory.  A line's translation is handed out
- * as soon as it is there and those before it are.  A failure of next or done ends the call, and
- * lines that were read are then not handed back. */
+ * as soon as it is there and those before it are.  When next fails, the lines before are still
+ * translated and handed out, and then the call ends with its error; when done fails, it ends at
+ * once. */
 heed_status heed_translate_stream(heed_translator *tr, const heed_search_options *o,
                                   const heed_stream_options *so, const heed_line_stream *stream,
                                   heed_error *err);

@@ -8,6 +8,7 @@
 #include "decode/search.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What the tokens [begin,end) of a word stand for: how many spaces are in it, and whether it is
  * glued to its neighbours. */
@@ -115,4 +116,16 @@ const char *heed__pharaoh(const heed__alignment *part, int64_t parts, heed_arena
         target += part[i].target_words;
     }
     return text;
+}
+
+const char *heed__pharaoh_same(const char *text, heed_arena *arena, heed_error *err)
+{
+    int64_t words = 0;
+    for (const char *at = text; *(at += strspn(at, " \t")); at += strcspn(at, " \t"))
+        words++;
+    heed__word_pair *pair = heed__take(arena, words, sizeof *pair, err);
+    for (int32_t i = 0; pair && i < words; i++)
+        pair[i] = (heed__word_pair){i, i};
+    return pair ? heed__pharaoh(&(heed__alignment){pair, words, words, words}, 1, arena, err)
+                : NULL;
 }

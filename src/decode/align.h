@@ -32,5 +32,7 @@ heed_status heed__align(const heed__side *source, const heed__side *target, cons
  * behind the other.  Lives in the arena; NULL after an error. */
 const char *heed__pharaoh(const heed__alignment *part, int64_t parts, heed_arena *arena,
                           heed_error *err);
+/* Of a text that is its own translation: each word with itself. */
+const char *heed__pharaoh_same(const char *text, heed_arena *arena, heed_error *err);
 
 #endif

@@ -89,6 +89,9 @@ static heed_status place_parts(const heed__bulk *b, heed__entry *e, heed_tokens 
             p->prefix = prefix;
     }
     e->open = parts;
+    if (to && b->tr->aligns && e->line.copied &&
+        !(e->out->alignment = heed__pharaoh_same(e->line.copied, arena, err)))
+        return HEED_MEMORY;
     return to ? HEED_OK : HEED_MEMORY;
 }
 
@@ -145,8 +148,10 @@ heed_status heed__bulk_read(heed__bulk *b, bool wait, int64_t *lines, heed_error
         heed__entry *e = &w->entry[w->entries];
         heed_source_line given = {0};
         *e = (heed__entry){.window = w};
-        status = b->stream->next(b->stream->context, wait && w->entries == 0, &given, err);
-        if (status || !given.text)
+        if (!b->ended.status)
+            b->ended.status =
+                b->stream->next(b->stream->context, wait && w->entries == 0, &given, &b->ended);
+        if (b->ended.status || !given.text)
             break;
         status = read_line(b, &given, e, err);
         for (int64_t k = 0; !status && k < e->line.parts; k++)
@@ -180,13 +185,6 @@ int64_t heed__bulk_take(heed__bulk *b, bool wait, heed__room room, heed__request
     return count;
 }
 
-/* One line in, one line out: a piece may stand for a line end (SentencePiece's bytes can). */
-static void remove_line_ends(char *text)
-{
-    for (; (text = strpbrk(text, "\r\n")); text++)
-        *text = ' ';
-}
-
 heed_status heed__translation_keep(heed_translation *t, heed_arena *arena, heed_error *err)
 {
     size_t bytes = strlen(t->text) + 1;
@@ -195,7 +193,7 @@ heed_status heed__translation_keep(heed_translation *t, heed_arena *arena, heed_
     if (!text || heed__hypothesis_keep(&h, arena, err))
         return HEED_MEMORY;
     memcpy(text, t->text, bytes);
-    remove_line_ends(text);
+    heed__remove_line_ends(text);
     t->text = text;
     t->id = h.id;
     t->token_log_p = h.token_log_p;

@@ -34,13 +34,15 @@ typedef struct heed__bulk {
     /* Windows that were read, taken from to the end, written to the end; window n is
      * window[n % WINDOWS]. */
     int64_t opened, emptied, written;
-    int portions; /* that a window is taken in, at least: every worker is to get one */
+    int portions;     /* that a window is taken in, at least: every worker is to get one */
+    heed_error ended; /* why no more lines come, where reading failed */
 } heed__bulk;
 
 heed_status heed__bulk_init(heed__bulk *b, heed_translator *tr, const heed_search_options *o,
                             const heed_line_stream *stream, heed_error *err);
 /* Reads lines into the next window; there must be one.  *lines: how many, 0 if none came.  They are
- * there for bulk_take when the caller has counted b->opened. */
+ * there for bulk_take when the caller has counted b->opened.  When the stream fails, that is kept
+ * in b->ended and is the end of the lines. */
 heed_status heed__bulk_read(heed__bulk *b, bool wait, int64_t *lines, heed_error *err);
 /* What heed__feed.next gives; a batch is of one window, so that it depends on the lines alone. */
 int64_t heed__bulk_take(heed__bulk *b, bool wait, heed__room room, heed__request *out);

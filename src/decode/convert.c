@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "decode/folder.h"
+#include "decode/shortlist.h"
 #include "decode/weights.h"
 #include "io/safetensors.h"
 #include "tensor/tensor.h"
@@ -136,8 +137,9 @@ static heed_status check(const heed_model_config *config, heed_number_kind kind,
     const bool bytes = kind == HEED_NUMBERS_INT7 || kind == HEED_NUMBERS_INT8;
     if (bytes && !heed__weights_fit(config))
         return heed__fail(err, HEED_ARGUMENT,
-                          "'%s' cannot be quantised: only a Transformer with dot or cosine scores "
-                          "can; fp16 works for every model",
+                          "'%s' cannot be quantised: only a Transformer with dot, scaled-dot or "
+                          "cosine scores, without windows or hard choices, can; fp16 works for "
+                          "every model",
                           from);
     heed__path path;
     if (heed__path_in(&path, from, "model.safetensors", err))
@@ -167,9 +169,9 @@ static heed_status make_folder(const char *to, heed_error *err)
 
 heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err)
 {
-    static const char *const text_files[] = {"shared.spm",    "source.spm",   "target.spm",
-                                             "shared.vocab",  "source.vocab", "target.vocab",
-                                             HEED__NAMES_FILE};
+    static const char *const text_files[] = {"shared.spm",     "source.spm",       "target.spm",
+                                             "shared.vocab",   "source.vocab",     "target.vocab",
+                                             HEED__NAMES_FILE, HEED_SHORTLIST_FILE};
     heed_error own = {0};
     heed_model_config config;
     heed_text_config text;

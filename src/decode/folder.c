@@ -38,7 +38,7 @@ static const heed_option fields[] = {
     HEED_OPTION_TEXT(struct description, text.bpe_joiner, "bpe-joiner", NULL, "TEXT",
                      "whitespace tokens: ends a piece that goes on in the next"),
     HEED_OPTION_INT(struct description, text.trained_length, "trained-length", NULL, 0, INT32_MAX,
-                    "N", "source tokens of 99 in 100 sentences of the training, at most"),
+                    "N", "source tokens of 90 in 100 sentences of the training, at most"),
     HEED_OPTION_INT(struct description, text.trained_longest, "trained-longest", NULL, 0, INT32_MAX,
                     "N", "source tokens of the longest"),
     HEED_OPTION_BOOL(struct description, text.protects, "protects", NULL,

@@ -39,6 +39,13 @@ heed_status heed__encode_line(const heed_vocab *v, const char *text, heed_arena 
     return sound ? heed_vocab_encode(v, sound, length, arena, tokens, err) : HEED_MEMORY;
 }
 
+/* A piece may stand for a line end (SentencePiece's bytes can), and so may a span hold one. */
+void heed__remove_line_ends(char *text)
+{
+    for (; (text = strpbrk(text, "\r\n")); text++)
+        *text = ' ';
+}
+
 /* ---- cutting ---- */
 
 /* A line that is being cut. */
@@ -206,11 +213,12 @@ heed_status heed__cut_line(const heed_vocab *v, const char *text, const heed__li
     if (spans && !heed__has_words(c.text, marked)) {
         char *copy = heed__take(arena, (int64_t)length + 1, 1, err);
         line->copied = copy;
-        if (copy)
-            memcpy(copy, sound, length);
-        if (copy)
-            copy[length] = '\0';
-        return copy ? HEED_OK : HEED_MEMORY;
+        if (!copy)
+            return HEED_MEMORY;
+        memcpy(copy, sound, length);
+        copy[length] = '\0';
+        heed__remove_line_ends(copy);
+        return HEED_OK;
     }
     const heed__protected *all = spans ? c.span + spans : NULL;
     heed_status status = spans ? cut(&c, marked, err) : cut(&plain, length, err);

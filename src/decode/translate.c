@@ -273,6 +273,8 @@ heed_status heed_translate_stream(heed_translator *tr, const heed_search_options
         status = run(&j, so, &failed);
         heed__crew_deinit(&j.crew);
     }
+    if (!status && (status = j.bulk.ended.status))
+        failed = j.bulk.ended;
     return status ? heed__fail(err, failed.status, "%s", failed.text) : HEED_OK;
 }
 

@@ -70,6 +70,8 @@ typedef struct heed__line {
     const char *copied; /* it has nothing but spans, and is its own translation; else NULL */
     bool repaired, shouted;
 } heed__line;
+/* One line in, one line out: line ends inside become spaces. */
+void heed__remove_line_ends(char *text);
 /* Tokens of a line that need not be UTF-8. */
 heed_status heed__encode_line(const heed_vocab *v, const char *text, heed_arena *arena,
                               heed_tokens *tokens, bool *repaired, heed_error *err);

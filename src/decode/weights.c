@@ -157,6 +157,13 @@ static void use_bytes(const struct supply *s, heed__panel_weights *p, const heed
     const heed_stored *sum = scale ? find(s, x, ".sum", &columns, 1, &whole) : NULL;
     if (!sum)
         return;
+    if ((uintptr_t)scale->data % sizeof *p->scale || (uintptr_t)sum->data % sizeof *p->sum) {
+        heed__fail(
+            s->err, HEED_FORMAT,
+            "cannot load '%.255s': the scales of '%.200s' do not begin at a multiple of 4 bytes",
+            s->path, x->name);
+        return;
+    }
     p->bytes = panels->data;
     p->scale = scale->data;
     p->sum = sum->data;
@@ -420,10 +427,11 @@ static heed_status read_bits(heed__weights *w, const char *path, heed_error *err
     if (strcmp(layout, HEED_LAYOUT) != 0 || !bits ||
         (strcmp(bits, "7") != 0 && strcmp(bits, "8") != 0)) {
         char shown[HEED_SHOWN];
-        return heed__fail(err, HEED_FORMAT,
-                          "cannot load '%.255s': its matrices are laid out as '%s', expected '%s' "
-                          "of 7 or 8 bits: it was written by another version of heed",
-                          path, heed__shown(layout, shown), HEED_LAYOUT);
+        return heed__fail(
+            err, HEED_FORMAT,
+            "cannot load '%.255s': its matrices are laid out as '%s' of '%.32s' bits, "
+            "expected '%s' of 7 or 8: it was written by another version of heed",
+            path, heed__shown(layout, shown), bits ? bits : "no", HEED_LAYOUT);
     }
     w->bits = atoi(bits);
     return HEED_OK;

@@ -24,6 +24,12 @@ static bool has_no_spaces(int32_t c)
     return false;
 }
 
+/* A space and nothing else: with the next piece it is a word, and at the end it is none. */
+static bool is_space(const heed__piece *p)
+{
+    return p->length == HEED__SPACE_LENGTH && memcmp(p->text, HEED__SPACE, HEED__SPACE_LENGTH) == 0;
+}
+
 /* Whether the piece goes on with the word that the one before it is in. */
 static bool goes_on(const heed_vocab *v, int32_t before, int32_t id)
 {
@@ -32,22 +38,30 @@ static bool goes_on(const heed_vocab *v, int32_t before, int32_t id)
         return false;
     if (v->kind == HEED_WHITESPACE)
         return heed__words_continues(v, before);
+    if (is_space(a))
+        return true;
     if (b->length >= HEED__SPACE_LENGTH && memcmp(b->text, HEED__SPACE, HEED__SPACE_LENGTH) == 0)
         return false;
-    if (a->length == HEED__SPACE_LENGTH && memcmp(a->text, HEED__SPACE, HEED__SPACE_LENGTH) == 0)
-        return true;
     int32_t left, right;
     heed__utf8_last(a->text, a->length, &left);
     heed__utf8_next(b->text, b->length, &right);
     return !has_no_spaces(left) && !has_no_spaces(right);
 }
 
+static int32_t known(const heed_vocab *v, int32_t id)
+{
+    return id >= 0 && id < v->pieces.count ? id : HEED_UNK;
+}
+
 int64_t heed_vocab_words(const heed_vocab *v, const int32_t *ids, int64_t n, int32_t *word)
 {
     int32_t words = 0, before = HEED_UNK;
     for (int64_t i = 0; i < n; i++) {
-        int32_t id = ids[i] >= 0 && ids[i] < v->pieces.count ? ids[i] : HEED_UNK;
-        words += i == 0 || !goes_on(v, before, id);
+        const int32_t id = known(v, ids[i]);
+        const bool ends =
+            i + 1 == n || v->pieces.item[known(v, ids[i + 1])].type == HEED__PIECE_CONTROL;
+        const bool nothing = ends && v->kind != HEED_WHITESPACE && is_space(&v->pieces.item[id]);
+        words += i == 0 || !(nothing || goes_on(v, before, id));
         word[i] = words - 1;
         before = id;
     }

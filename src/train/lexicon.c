@@ -119,7 +119,12 @@ static bool read_pairs(struct lexicon *x, const heed_corpus *c)
         if (!note_pair(x, from, to))
             return false;
     }
-    return true;
+    if (!x->slot)
+        heed__fail(
+            x->err, HEED_ARGUMENT,
+            "no translations to learn from: none of %lld pairs has 1 to %d tokens on each side",
+            (long long)count, LONGEST);
+    return x->slot;
 }
 
 /* ---- expectation maximisation ---- */
@@ -249,7 +254,7 @@ static void learn(struct lexicon *x, const heed_corpus *c, const heed_shortlist_
     if (!x->total || !x->frequency)
         fail_memory(x);
     else if (x->arena && read_pairs(x, c)) {
-        for (int i = 0; x->slot && i < ITERATIONS; i++)
+        for (int i = 0; i < ITERATIONS; i++)
             iterate(x);
         write_lists(x, o, path);
     }
