@@ -298,13 +298,15 @@ check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind,
 	@$(MAKE) $(JOBS) -s tests
 	@$(MAKE) $(JOBS) -s BLAS=openblas tests
 	@$(MAKE) $(JOBS) -s CC=clang tests
+	@$(MAKE) $(JOBS) -s SAN=$(SAN_SMALL) tests
 	@$(MAKE) $(JOBS) -s SAN=thread tests
 	@$(MAKE) $(JOBS) -s CC=clang SAN=fuzzer-no-link,$(SAN_SMALL) fuzzers
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) HEED_TEST_SECONDS=3600 tools/run-tests \
 	    HEED_ISA=baseline $(call some_tests,gcc) HEED_ISA=avx2 $(call some_tests,gcc) \
 	    HEED_ISA= $(call some_tests,gcc-openblas) $(call some_tests,clang) \
 	    $(call some_tests,gcc-reference-thread,$(NOT_SLOW)) \
-	    HEED_TEST_LINES=100000 build/gcc/tests/test_any_line HEED_TEST_LINES= \
+	    HEED_TEST_LINES=100000 build/gcc/tests/test_any_line \
+	    build/gcc-address+undefined/tests/test_any_line HEED_TEST_LINES= \
 	    $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
 	        build/clang-fuzzer-no-link+address+undefined/tests/%,$(wildcard tests/fuzz/fuzz_*.c))) \
 	    --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SLOW))
