@@ -254,8 +254,8 @@ static struct needed bytes_needed(const struct cell *c)
     return bytes;
 }
 
-/* One line at a time reads the weights again and again: how fast, against reading as many bytes as a
- * token needs and nothing else, again and again.  Both take about as long, in turns: what memory
+/* One line at a time reads the weights again and again: how fast, against reading as many bytes as
+ * a token needs and nothing else, again and again.  Both take about as long, in turns: what memory
  * gives changes from second to second, and the best of short turns is not to be had in a long one.
  * What is read alone would add to the memory: report that first. */
 static void report_reading(const struct cell *c, struct worker *w)

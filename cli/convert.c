@@ -39,9 +39,15 @@ int convert_run(int argc, const char *const *argv)
     struct settings s;
     if (invocation_begin(&in, &convert_options, argc, argv, &s)) {
         const char *from = find_model(in.words.items[0], NULL, in.arena), *to = in.words.items[1];
+        heed_number_kind kind = numbers_kind(&s.numbers);
         heed_error err = {0};
         in.exit_code = EXIT_DONE;
-        if (heed_convert(from, to, numbers_kind(&s.numbers), &err)) {
+        if (s.numbers.bits == 8 && kind != HEED_NUMBERS_INT8) {
+            complain("option '--weight-bits' is of '--quantize int8', found '--quantize %s'",
+                     kind == HEED_NUMBERS_FP16 ? "fp16" : "fp32");
+            fprintf(stderr, "try '%s --help'\n", convert_options.command);
+            in.exit_code = EXIT_USAGE;
+        } else if (heed_convert(from, to, kind, &err)) {
             complain("%s", err.text);
             in.exit_code = EXIT_FAILED;
         } else {

@@ -4,7 +4,9 @@
 #include "models.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,18 +21,19 @@ static const heed_option fields[] = {
     HEED_SEARCH_OPTIONS(struct translate_settings, search),
     HEED_SAMPLE_OPTIONS(struct translate_settings, search),
     HEED_OPTION_TEXT(struct translate_settings, prefix, "prefix", NULL, "TEXT",
-                     "every translation begins so"),
+                     "every translation begins so, that of a line in CAPITALS in capitals"),
     HEED_OPTION_BOOL(struct translate_settings, scores, "scores", NULL,
-                     "put the score and a tab before each translation"),
+                     "put the score and a tab before each translation; --json and --n-best above "
+                     "1 have it anyway"),
     HEED_OPTION_BOOL(
         struct translate_settings, json, "json", NULL,
         "print JSON objects: line (from 1), text, score, tokens, log_p of each; loop if "
-        "it was cut; n_best.  A line in that begins with { is an object too: text, "
-        "prefix; its other fields come out again"),
+        "it was cut; n_best.  A line of input that begins with {\" or {}, with or without blanks "
+        "before and between, is an object too: text, prefix; its other fields come out again"),
     HEED_OPTION_BOOL(
         struct translate_settings, alignments, "alignments", NULL,
-        "put ` ||| 0-0 1-2` behind each translation: the word of the line that each of "
-        "its words comes from"),
+        "put ` ||| 0-0 1-2` behind the translation, of --n-best the best: the word of the line "
+        "that each of its words comes from"),
     HEED_OPTION_TEXT(struct translate_settings, alignment_head, "alignment-head", NULL,
                      "LAYER[.HEAD]",
                      "attention that --alignments reads, from 1; without a head the mean of the "
@@ -43,8 +46,8 @@ static const heed_option fields[] = {
     HEED_OPTION_INT(struct translate_settings, threads, "threads", NULL, 1, 64, "N",
                     "threads to use; all processors if not given"),
     HEED_OPTION_INT(struct translate_settings, workers, "workers", "0", 0, 64, "N",
-                    "lines translated side by side, sharing the threads; 0: many where many lines "
-                    "are there, else one"),
+                    "lines translated side by side, each with its share of the threads, one at "
+                    "least; 0: one a thread where many lines are there, else one"),
     HEED_OPTION_INT(struct translate_settings, batch, "batch", "0", 0, 100000, "N",
                     "sentences that a worker decodes together; 0: as memory allows"),
 };
@@ -73,9 +76,11 @@ struct run {
     int64_t lines, tokens, unsent;
     int64_t repaired, first_repaired; /* lines that were not UTF-8, and the first of them */
     int64_t wrong;                    /* lines that could not be read as JSON */
-    bool progress, shown, told;
+    int64_t size; /* of all that is to be read, in bytes; 0: progress is not shown */
+    bool shown, told;
     struct timespec start;
     double last_shown;
+    int percent; /* shown last */
 };
 
 static double seconds_since(const struct timespec *start)
@@ -85,15 +90,19 @@ static double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
+/* Lines come in bursts, and the first of one says little: a percent more is shown at once. */
 static void show_progress(struct run *r, const struct translate_line *l)
 {
-    double seconds = seconds_since(&r->start);
-    if (!r->progress || l->size == 0 || seconds < r->last_shown + SECONDS_SHOWN)
+    if (r->size == 0)
         return;
-    double share = (double)l->taken / (double)l->size;
+    double seconds = seconds_since(&r->start), share = (double)l->taken / (double)r->size;
+    int percent = (int)(100 * share);
+    if (seconds < r->last_shown + SECONDS_SHOWN && !(r->shown && percent > r->percent))
+        return;
     r->last_shown = seconds;
+    r->percent = percent;
     r->shown = true;
-    fprintf(stderr, "\r%.0f %%, %lld lines, %.0f tokens/s, %.0f s left \033[K", 100 * share,
+    fprintf(stderr, "\r%d %%, %lld lines, %.0f tokens/s, %.0f s left \033[K", percent,
             (long long)r->lines, (double)r->tokens / seconds, seconds * (1 / share - 1));
 }
 
@@ -168,6 +177,8 @@ static bool run_all(struct run *r)
         return false;
     }
     clock_gettime(CLOCK_MONOTONIC, &r->start);
+    if (isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO))
+        r->size = translate_size(&r->in);
     if (r->in.files->count == 0 && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
         fputs("type lines to translate; Ctrl-D ends\n", stderr);
     heed_line_stream stream = {r, next_line, done_line};
@@ -186,15 +197,28 @@ static bool run_all(struct run *r)
     return !status && !r->wrong;
 }
 
+/* The whole number that *text begins with, and *text behind it; 0: there is none from 1. */
+static int read_number(const char **text)
+{
+    char *end;
+    if (**text < '1' || **text > '9') /* strtol takes blanks and a sign, too */
+        return 0;
+    long n = strtol(*text, &end, 10);
+    *text = end;
+    return n > INT_MAX ? 0 : (int)n;
+}
+
 /* "3" or "3.1": a layer, a head of it. */
 static bool read_head(const char *text, int *layer, int *head)
 {
-    char end;
-    *head = 0;
-    int n = sscanf(text, "%4d.%4d%c", layer, head, &end);
-    return *layer > 0 && ((n == 1 && !strchr(text, '.')) || (n == 2 && *head > 0));
+    *layer = read_number(&text);
+    bool has_head = *text == '.';
+    text += has_head;
+    *head = has_head ? read_number(&text) : 0;
+    return *layer > 0 && (*head > 0 || !has_head) && *text == '\0';
 }
 
+/* Whoever gives an option its default asks for nothing: --print-config writes all of them. */
 static bool usage_is_right(const struct translate_settings *s, int *layer, int *head)
 {
     if (s->alignment_head && !read_head(s->alignment_head, layer, head))
@@ -205,10 +229,13 @@ static bool usage_is_right(const struct translate_settings *s, int *layer, int *
     else if (!s->search.sample && s->search.n_best > s->search.beam)
         complain("option '--n-best' is %lld, expected at most %lld as '--beam' says",
                  (long long)s->search.n_best, (long long)s->search.beam);
-    else if (!s->search.sample &&
-             (s->search.temperature != 1 || s->search.top_k != 0 || s->search.top_p != 1))
-        complain("options '--temperature', '--top-k' and '--top-p' are of '--sample': expected it "
-                 "too");
+    else if (!s->search.sample && (s->search.temperature != 1 || s->search.top_k != 0 ||
+                                   s->search.top_p != 1 || s->search.seed != 1))
+        complain("options '--temperature', '--top-k', '--top-p' and '--seed' are of '--sample': "
+                 "expected it too");
+    else if (s->search.sample && s->search.beam != 4)
+        complain("options '--sample' and '--beam' exclude each other: '--n-best' says how many "
+                 "translations are drawn");
     else if (s->alignment_head && !s->alignments)
         complain("option '--alignment-head' is of '--alignments': expected it too");
     else
@@ -226,9 +253,7 @@ int translate_run(int argc, const char *const *argv)
         return in.exit_code;
     }
     int code = EXIT_USAGE;
-    struct run r = {.s = &s,
-                    .in = {.s = &s, .files = &in.words},
-                    .progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
+    struct run r = {.s = &s, .in = {.s = &s, .files = &in.words}};
     if (usage_is_right(&s, &r.layer, &r.head) && (s.model = find_model(s.model, s.to, in.arena))) {
         code = run_all(&r) ? EXIT_DONE : EXIT_FAILED;
         translate_close(&r.in);

@@ -22,8 +22,8 @@ struct translate_settings {
 struct translate_line {
     struct translate_line *next;
     int64_t number;  /* from 0, over all files */
-    int64_t taken;   /* bytes of its file up to its end */
-    int64_t size;    /* of that file; 0 where it is none */
+    int64_t taken;   /* bytes of all files up to its end */
+    int64_t size;    /* of its file; 0 where it is none, or gzip */
     char *object;    /* --json: the object that it was; NULL: text */
     char wrong[160]; /* why it is no line to translate; "": it is one */
 };
@@ -35,9 +35,12 @@ struct translate_input {
     line_reader reader;
     bool reading;
     int64_t lines, at, count; /* lines handed out; of those in the reader */
+    int64_t taken;            /* bytes of the lines handed out */
     struct translate_line *first, *last;
     char *text, *prefix; /* of the object handed out last */
 };
+/* Bytes of all the files; 0 if they are not known of each: a pipe, gzip. */
+int64_t translate_size(const struct translate_input *in);
 /* For heed_line_stream: NUMERIC or IO after saying what went wrong. */
 heed_status translate_next(void *context, bool wait, heed_source_line *line, heed_error *err);
 /* Done with the first of the lines. */

@@ -2,14 +2,17 @@
 #include "command.h"
 #include "translate.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Lines taken from the reader at a time. */
 #define PORTION 256
+#define BLANKS " \t"
 
 /* Opening a pipe waits for somebody to write to it. */
 static bool opens_at_once(const char *path)
@@ -21,6 +24,36 @@ static bool opens_at_once(const char *path)
 static const char *file_at(const struct translate_input *in, int i)
 {
     return in->files->count ? in->files->items[i] : "-";
+}
+
+/* Bytes to read from a file; -1: not known. */
+static int64_t size_of(const char *path)
+{
+    struct stat st;
+    char first[2];
+    int64_t size = -1;
+    int fd = strcmp(path, "-") == 0 ? STDIN_FILENO
+             : opens_at_once(path)  ? open(path, O_RDONLY | O_CLOEXEC)
+                                    : -1;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        !(pread(fd, first, 2, 0) == 2 && memcmp(first, "\x1f\x8b", 2) == 0))
+        size = st.st_size;
+    if (fd > STDIN_FILENO)
+        close(fd);
+    return size;
+}
+
+int64_t translate_size(const struct translate_input *in)
+{
+    int files = in->files->count ? in->files->count : 1;
+    int64_t all = 0;
+    for (int i = 0; i < files; i++) {
+        int64_t size = size_of(file_at(in, i));
+        if (size < 0)
+            return 0;
+        all += size;
+    }
+    return all;
 }
 
 /* Puts lines into the reader; *none: there are no more, or not yet.  False after an error. */
@@ -82,7 +115,11 @@ static void read_object(struct translate_input *in, const char *text, struct tra
 /* {"text": ...} is one, a sentence that begins with {name} is none. */
 static bool is_object(const char *text)
 {
-    return *text == '{' && strchr("\"}", text[1 + strspn(text + 1, " \t")]);
+    text += strspn(text, BLANKS);
+    if (*text != '{')
+        return false;
+    text += 1 + strspn(text + 1, BLANKS);
+    return *text == '"' || *text == '}';
 }
 
 /* ---- the stream ---- */
@@ -108,10 +145,12 @@ heed_status translate_next(void *context, bool wait, heed_source_line *line, hee
         complain("out of memory for a line");
         return err->status = HEED_MEMORY;
     }
-    const char *text = in->reader.line[in->at++];
+    const line_reader *reader = &in->reader;
+    const char *text = reader->line[in->at++];
+    const char *end = in->at < in->count ? reader->line[in->at] : reader->buffer + reader->begin;
     l->number = in->lines++;
-    l->taken = in->reader.taken;
-    l->size = in->reader.size;
+    l->taken = in->taken += end - text;
+    l->size = reader->size;
     if (in->last)
         in->last->next = l;
     else

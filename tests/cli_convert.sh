@@ -54,6 +54,20 @@ sed -n 1p out | grep -qx 'A B C ||| [0-2]-0 [0-2]-1 [0-2]-2'
 verdict $? 'no alignment behind the translation'
 [ "$(sed -n 2p out)" = '' ]; verdict $? 'an empty line has become something'
 [ "$(sed -n 3p out)" = 'L ||| 0-0' ]; verdict $? 'one word is not aligned with the other'
+cut -f 1 pairs.tsv | head -n 500 >some
+for head in 1 2 2.1 2.2; do
+    run translate --model int8 --alignments --alignment-head $head some
+    exits 0; mv out by.$head
+done
+for two in 'by.1 by.2' 'by.2.1 by.2.2' 'by.2 by.2.1'; do
+    # shellcheck disable=SC2086
+    ! cmp -s $two; verdict $? "two heads give the same alignments: $two"
+done
+run translate --model int8 --alignments some # of two layers the last
+exits 0; same out by.2
+run translate --model int8 --alignments --n-best 2
+exits 0; [ "$(grep -c '^0 .*||| .*||| .*||| ' out)" = 1 ]
+verdict $? 'not the best alone is aligned'
 run translate --model int8 --alignments --json
 exits 0; says '"alignment":"'
 run translate --model m --alignments --alignment-head 3
@@ -70,6 +84,10 @@ run shortlist --model int8 --tsv pairs.tsv --translations 3 --frequent 2
 exits 0; quiet_out; quiet_err
 run translate --model int8 --shortlist --threads 1 source
 exits 0; same out target
+run shortlist --model m --tsv pairs.tsv --translations 3 --frequent 2
+exits 0
+run convert m with-list
+exits 0; same with-list/shortlist.safetensors m/shortlist.safetensors
 run shortlist --model int8
 exits 2; mentions 'there is no text'
 run shortlist --model int8 --source source
@@ -80,6 +98,9 @@ run convert m int8
 exits 1; complains "heed: 'int8' holds a model already: choose another name"
 run convert m other --quantize int4
 exits 2; [ ! -e other ]; verdict $? 'something was written'
+run convert m other --quantize fp16 --weight-bits 8
+exits 2; complains "heed: option '--weight-bits' is of '--quantize int8', found '--quantize fp16'"
+complains "try 'heed convert --help'"; [ ! -e other ]; verdict $? 'something was written'
 run convert nowhere other
 exits 1; mentions "cannot open the model 'nowhere'"; [ ! -e other ]; verdict $? 'something was written'
 run convert m

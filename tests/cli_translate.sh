@@ -61,10 +61,23 @@ exits 2; complains "heed: option '--n-best' is 5, expected at most 4 as '--beam'
 # Catches options that do nothing, in silence.
 run translate --model m --temperature 0.7
 exits 2; quiet_out
-complains "heed: options '--temperature', '--top-k' and '--top-p' are of '--sample': expected it too"
+complains "heed: options '--temperature', '--top-k', '--top-p' and '--seed' are of '--sample': expected it too"
+run translate --model m --seed 5
+exits 2; quiet_out; mentions "'--seed' are of '--sample': expected it too"
+run translate --model m --sample --beam 8
+exits 2; quiet_out
+complains "heed: options '--sample' and '--beam' exclude each other: '--n-best' says how many translations are drawn"
 run translate --model m --alignment-head 1
 exits 2; quiet_out
 complains "heed: option '--alignment-head' is of '--alignments': expected it too"
+# Catches a place that is read in part: what follows it, blanks, more digits than were expected.
+for head in '' 0 +1 ' 1' '1 ' 1abc 1. 1.0 .1 1.1.1 1.1x 1.-1 99999999999; do
+    run translate --model m --alignments --alignment-head "$head"
+    exits 2; quiet_out
+    complains "heed: option '--alignment-head' is '$head', expected a layer or LAYER.HEAD, from 1"
+done
+run translate --model m --alignments --alignment-head 12345
+exits 1; mentions 'there is no layer 12345: the decoder has 1'
 run score --model m --source in
 exits 2; complains "heed: option '--target' is missing, expected a file"
 run score --model m --source - --target -
@@ -179,6 +192,7 @@ run translate --model m --json
 exits 0; quiet_err; [ "$(wc -l <out)" = 5 ]; verdict $? 'expected five lines'
 says '^{"line":1,"text":"A B","score":-0.*],"id":12345678901234567890,"x":{"a": \[1.50, "}\\"\]"\], "b": {}}}$'
 says '^{"line":2,"text":"C D",.*\]}$'
+says '^{"line":3,"text":"E",.*\]}$'
 says '^{"line":4,"text":"B[^"]*",.*"tokens":\["B",.*,"y":null,"z":1e5}$'
 says '^{"line":5,"text":"","score":0,"tokens":\[\],"log_p":\[\],"only":true}$'
 # Catches objects that are broken and stop the work, or pass.
@@ -196,6 +210,13 @@ run translate --model m --json long
 exits 0; says '^{"line":1,"text":"A",'; says '^{"line":2,"text":"A A A'; says '^{"line":3,"text":"C",'
 run translate --model m
 exits 0; [ "$(wc -l <out)" = 6 ]; verdict $? 'without --json an object is a line like any other'
+# Catches an object that blanks hide, and text that braces make one.
+printf ' \t{ \t"text" : "a b", "id": 1}\n{ }\n{\n{text: "a"}\n{'\''text'\'': "a"}\n{a} b\n[]\n' >in
+run translate --model m --json
+exits 1; [ "$(wc -l <out)" = 7 ]; verdict $? 'expected seven lines'
+says '^{"line":1,"text":"A B",.*,"id":1}$'; says '^{"line":2,"error":"expected a field '
+[ "$(grep -c '"score":' out)" = 6 ]; verdict $? 'expected six that are translated'
+complains 'heed: lines that are no JSON objects to translate: 1; their "error" says why'
 
 # Catches an option of the search that does not reach it.
 printf 'a b c d e f\n' >in
@@ -223,6 +244,10 @@ verdict $? 'the score is not the mean'
 printf 'zebra a\n' >in
 run translate --model m --suppress-unk --prefix zebra
 exits 0; says '⁇'
+run translate --model m --sample --temperature 100 second
+exits 0; says '⁇'
+run translate --model m --sample --temperature 100 --suppress-unk second
+exits 0; ! grep -q '⁇' out; verdict $? 'the unknown piece is there'
 echo 'a a b b a a b b a' >in
 run translate --model m
 exits 0; prints 'A A B B A A B B A'
@@ -237,11 +262,15 @@ run translate --model m --sample --temperature 3 --seed 5 --workers 2 --batch 3
 exits 0; same once out
 run translate --model m --sample --temperature 3 --seed 6
 exits 0; ! cmp -s once out; verdict $? 'another seed draws the same'
-run translate --model m --sample --temperature 3 --n-best 9 --beam 1
+run translate --model m --sample --temperature 2 --seed 5
+exits 0; ! cmp -s once out; verdict $? 'another temperature draws the same'
+run translate --model m --sample --temperature 3 --n-best 9
 exits 0; [ "$(wc -l <out)" = 360 ]; verdict $? 'expected nine for each of 40 lines'
 run translate --model m --sample --top-k 1
 mv out once
 run translate --model m --sample --top-p 0.0001
+exits 0; same once out
+run translate --model m --sample --temperature 0.01
 exits 0; same once out
 run translate --model m --beam 1
 exits 0; same once out
@@ -301,13 +330,21 @@ exec 3>&- 4<&-
 wait $!; rc=$?
 exits 0
 
-# Catches progress that is not shown on a terminal, or is shown elsewhere.
+# Catches progress that is not shown on a terminal, or is shown elsewhere; that counts lines before
+# they are done, or each file for itself; and a share of what nobody knows the size of.
 what='heed translate, progress on a terminal'
 if command -v script >/dev/null; then
-    for i in 1 2 3 4 5 6 7 8; do cat first; done >many
-    script -qec "'$heed' translate --model m many >out" err >/dev/null 2>&1 </dev/null
-    [ "$(wc -l <out)" = 12000 ]; verdict $? 'expected 12000 lines'
+    cat first first first first | awk '{printf "%s%s", $0, NR % 60 ? " " : "\n"}' >half
+    script -qec "'$heed' translate --model m half half >out" err >/dev/null 2>&1 </dev/null
+    [ "$(wc -l <out)" = 200 ]; verdict $? 'expected 200 lines'
     mentions ' lines, '; mentions ' tokens/s, '; mentions ' s left'
+    tr '\r' '\n' <err | sed -n 's/^\([0-9]* %, [0-9]* lines\), .* left .*/\1/p' >shown
+    [ "$(sed 's/ .*//; q' shown)" -lt 50 ]; verdict $? "it begins with $(head -n 1 shown)"
+    [ "$(grep '^100 ' shown)" = '100 %, 200 lines' ]; verdict $? "it ends with $(tail -n 1 shown)"
+    gzip -kf half
+    script -qec "'$heed' translate --model m half half.gz >out" err >/dev/null 2>&1 </dev/null
+    [ "$(wc -l <out)" = 200 ]; verdict $? 'expected 200 lines'
+    ! grep -q ' s left' err; verdict $? 'a share of a file of gzip is shown'
 fi
 
 # Catches files that are not there and that stop the work halfway, and directories that are none.

@@ -138,12 +138,14 @@ typedef struct heed_search_options {
                            "of the length penalty: ((5+length)/6)^A, or length^A"),                \
         HEED_OPTION_INT(owner, at.extra_length, "extra-length", "50", 0, 100000, "N",              \
                         "at most so many tokens more than the source has"),                        \
-        HEED_OPTION_INT(owner, at.max_length, "max-length", "0", 0, 100000, "N",                   \
-                        "at most so many tokens, the end counted; 0: no such limit"),              \
+        HEED_OPTION_INT(                                                                           \
+            owner, at.max_length, "max-length", "0", 0, 100000, "N",                               \
+            "at most so many tokens, the end counted, in each part of a line that is cut; "        \
+            "0: no such limit"),                                                                   \
         HEED_OPTION_REAL(owner, at.max_ratio, "max-ratio", "0", 0, 1000, "R",                      \
                          "at most R times the source's tokens; 0: no such limit"),                 \
         HEED_OPTION_INT(owner, at.min_length, "min-length", "0", 0, 100000, "N",                   \
-                        "at least so many tokens"),                                                \
+                        "at least so many tokens, in each part of a line that is cut"),            \
         HEED_OPTION_REAL(owner, at.min_ratio, "min-ratio", "0", 0, 1000, "R",                      \
                          "at least R times the source's tokens"),                                  \
         HEED_OPTION_INT(owner, at.no_repeat, "no-repeat", "0", 0, 1000, "N",                       \

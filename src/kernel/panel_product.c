@@ -118,8 +118,8 @@ static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows,
 
 typedef vreal sums[MICRO_ROWS][MOST_REGISTERS];
 
-/* In what follows rows and panels are constants where it is inlined; b and c are at the first column
- * of a strip, number `left` of N. */
+/* In what follows rows and panels are constants where it is inlined; b and c are at the first
+ * column of a strip, number `left` of N. */
 
 VINLINE void clear_sums(int rows, int panels, sums sum)
 {
@@ -139,8 +139,8 @@ VINLINE void copy_sums(int rows, sums to, sums from)
             to[i][r] = from[i][r];
 }
 
-/* One k: every row's number times W's row.  Rows are reached from two of them, so that not each needs
- * a register for its address. */
+/* One k: every row's number times W's row.  Rows are reached from two of them, so that not each
+ * needs a register for its address. */
 VINLINE void add_products(int rows, int panels, sums sum, const real *a, int64_t lda, const real *b,
                           int64_t size)
 {
@@ -173,8 +173,8 @@ VINLINE void finish_sums(int rows, int panels, real *c, int64_t ldc, sums sum,
     }
 }
 
-/* All rows in one tile: it asks for what it will read itself, a line of each panel at every step, and
- * at the panels' end for the next ones. */
+/* All rows in one tile: it asks for what it will read itself, a line of each panel at every step,
+ * and at the panels' end for the next ones. */
 VINLINE void few_body(int rows, int panels, real *c, int64_t ldc, const real *a, int64_t lda,
                       const real *b, const heed__panel_weights *w, int64_t left)
 {
@@ -263,8 +263,8 @@ static void product_of_few(real *c, int64_t ldc, const real *a, int64_t lda, int
     }
 }
 
-/* One tile of several: all together ask for the next panel, this one for `stride` bytes in each step,
- * which is little: every fourth does it. */
+/* One tile of several: all together ask for the next panel, this one for `stride` bytes in each
+ * step, which is little: every fourth does it. */
 VINLINE void many_body(int rows, real *c, int64_t ldc, const real *a, int64_t lda, const real *b,
                        const char *next, int64_t stride, const heed__panel_weights *w, int64_t left)
 {
