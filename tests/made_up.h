@@ -78,11 +78,11 @@ static inline uint64_t history_of(const heed_tokens *source)
     return h;
 }
 
-static inline heed_status made_up_add(void *self, const heed_tokens *source, int64_t count,
-                                      heed_error *err)
+static inline heed_status made_up_add(void *self, const heed_tokens *source,
+                                      const heed_tokens *wanted, int64_t count, heed_error *err)
 {
     struct made_up *m = self;
-    (void)err;
+    (void)wanted, (void)err;
     assert_true(count > 0);
     assert_true(m->joins || m->rows == 0);
     m->adds++;

@@ -61,7 +61,7 @@ static heed_status watch_rows(const heed__weights *w, const heed_tokens *source,
     heed__stepper s = heed__rows_stepper(r);
     r->pass.watch = note;
     r->pass.watching = x;
-    heed_status status = s.add(r, source, 1, err);
+    heed_status status = s.add(r, source, NULL, 1, err);
     for (x->token = 0; !status && x->token <= target->count; x->token++) {
         const int32_t token = x->token ? target->id[x->token - 1] : HEED_BOS;
         status = s.step(r, &token, &out, err);

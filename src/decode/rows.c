@@ -197,7 +197,8 @@ static heed_status prepare_encoding(heed__rows *r, int64_t tokens, int64_t longe
 }
 
 /* The new rows' sources, EOS not among their tokens. */
-static heed_status encode(const struct encoding *e, const heed_tokens *source, heed_error *err)
+static heed_status encode(const struct encoding *e, const heed_tokens *source,
+                          const heed_tokens *wanted, heed_error *err)
 {
     heed__rows *r = e->r;
     heed__pass *p = &r->pass;
@@ -222,9 +223,9 @@ static heed_status encode(const struct encoding *e, const heed_tokens *source, h
         heed__pass_norm(p, &r->w->encoder_norm, p->x, p->x, NULL, e->tokens);
     keep_source(e);
     for (int64_t i = 0; r->shortlist && !status && i < e->count; i++)
-        status = heed__shortlist_choose(r->shortlist, &source[i], &r->w->output, r->marks,
-                                        &r->source[r->row[e->first + i].source].choice,
-                                        &r->allocator, err);
+        status = heed__shortlist_choose(
+            r->shortlist, &source[i], wanted ? &wanted[i] : NULL, &r->w->output, r->marks,
+            &r->source[r->row[e->first + i].source].choice, &r->allocator, err);
     return status;
 }
 
@@ -244,7 +245,8 @@ static heed_status check_source(const heed__rows *r, const heed_tokens *source, 
     return HEED_OK;
 }
 
-static heed_status add(void *self, const heed_tokens *source, int64_t count, heed_error *err)
+static heed_status add(void *self, const heed_tokens *source, const heed_tokens *wanted,
+                       int64_t count, heed_error *err)
 {
     heed__rows *r = self;
     heed_status status = r->broken ? heed__fail(err, HEED_STATE, "a step failed: clear the rows")
@@ -266,7 +268,7 @@ static heed_status add(void *self, const heed_tokens *source, int64_t count, hee
             e.tokens += length;
             e.count++;
         }
-        status = encode(&e, source + begin, err);
+        status = encode(&e, source + begin, wanted ? wanted + begin : NULL, err);
         r->broken = status;
     }
     return status;

@@ -75,9 +75,10 @@ static heed_status take_slots(heed__search *s)
     s->spare = take(s, n, sizeof *s->spare);
     s->request = take(s, n, sizeof *s->request);
     s->source = take(s, n, sizeof *s->source);
+    s->wanted = take(s, n, sizeof *s->wanted);
     heed__sentence *slot = take(s, n, sizeof *slot);
     heed__finished *best = take(s, n, (size_t)s->o->n_best * sizeof *best);
-    if (!s->live || !s->spare || !s->request || !s->source || !slot || !best)
+    if (!s->live || !s->spare || !s->request || !s->source || !s->wanted || !slot || !best)
         return HEED_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         slot[i].best = best + i * s->o->n_best;
@@ -162,10 +163,12 @@ static heed_status let_in(heed__search *s)
         s->feed->next(s->feed->self, s->sentences == 0, s->room, s->request, &count, s->err);
     for (int64_t i = 0; !status && i < count; i++) {
         s->source[i] = s->request[i].source;
+        s->wanted[i] = s->request[i].prefix;
         heed__room_take(&s->room, &s->source[i], true);
         status = begin(s, &s->request[i]);
     }
-    return status || !count ? status : s->model->add(s->model->self, s->source, count, s->err);
+    return status || !count ? status
+                            : s->model->add(s->model->self, s->source, s->wanted, count, s->err);
 }
 
 /* ---- a step ---- */

@@ -87,9 +87,9 @@ struct heed__search {
     heed__block *spare_block;
     heed__sentence **live, **spare; /* (all.sentences) in the order of their rows */
     int64_t sentences, spares;
-    heed__request *request; /* (all.sentences) */
-    heed_tokens *source;    /* (all.sentences) */
-    heed__row *row, *next;  /* (all.sentences * width): now, and after this step */
+    heed__request *request;       /* (all.sentences) */
+    heed_tokens *source, *wanted; /* (all.sentences) of those that come, and how they begin */
+    heed__row *row, *next;        /* (all.sentences * width): now, and after this step */
     int64_t rows;
     int32_t *token, *parent; /* of the rows after this step */
     heed__top chosen;        /* (width): what goes on of the sentence in hand, best first */

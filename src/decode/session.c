@@ -49,7 +49,7 @@ void heed_session_free(heed_session *s)
 heed_status heed_session_add(heed_session *s, const heed_tokens *source, int64_t count,
                              heed_error *err)
 {
-    return s->stepper.add(s->stepper.self, source, count, err);
+    return s->stepper.add(s->stepper.self, source, NULL, count, err);
 }
 
 heed_status heed_session_step(heed_session *s, const int32_t *token, heed_scores *out,

@@ -12,10 +12,13 @@ struct decoding {
     int64_t rows, room, vocabulary;
 };
 
-static heed_status add(void *self, const heed_tokens *source, int64_t count, heed_error *err)
+/* Every token has a score. */
+static heed_status add(void *self, const heed_tokens *source, const heed_tokens *wanted,
+                       int64_t count, heed_error *err)
 {
     struct decoding *d = self;
     heed_batch batch;
+    (void)wanted;
     if (d->rows)
         return heed__fail(err, HEED_ARGUMENT,
                           "this model takes new sentences only when it has no rows, found %lld",

@@ -121,12 +121,14 @@ static void collect(uint64_t *marks, int64_t words, int32_t *id)
 }
 
 heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_tokens *source,
-                                   const heed__panel_weights *output, uint64_t *marks,
-                                   heed__choice *c, const heed_allocator *allocator,
-                                   heed_error *err)
+                                   const heed_tokens *wanted, const heed__panel_weights *output,
+                                   uint64_t *marks, heed__choice *c,
+                                   const heed_allocator *allocator, heed_error *err)
 {
     const int64_t words = (s->targets + 63) / 64;
     int64_t count = mark(marks, s->always, s->always_count);
+    if (wanted)
+        count += mark(marks, wanted->id, wanted->count);
     for (int64_t i = 0; i < source->count; i++) {
         const int32_t piece = source->id[i], begin = s->offset[piece];
         count += mark(marks, s->token + begin, s->offset[piece + 1] - begin);

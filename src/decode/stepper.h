@@ -9,8 +9,10 @@ typedef struct heed__stepper {
     void *self;
     int64_t vocabulary, longest;
     bool joins; /* sentences may be added while others are under way */
-    /* One new row each, behind the others; rows stay in the order of their sentences. */
-    heed_status (*add)(void *self, const heed_tokens *source, int64_t count, heed_error *err);
+    /* One new row each, behind the others; rows stay in the order of their sentences.  wanted[i]:
+     * tokens that must have a score there whatever a shortlist says; NULL: none. */
+    heed_status (*add)(void *self, const heed_tokens *source, const heed_tokens *wanted,
+                       int64_t count, heed_error *err);
     /* Every row takes its token (a new row: BOS). */
     heed_status (*step)(void *self, const int32_t *token, heed_scores *out, heed_error *err);
     /* Row r goes on from row parent[r]; rows not named are dropped. */
