@@ -33,6 +33,7 @@ bool invocation_begin(invocation *in, const heed_option_set *set, int argc, cons
         return false;
     }
     in->words = result.words;
+    in->origins = result.origins;
     if (result.action == HEED_OPTION_RUN)
         return true;
     const char *text = result.action == HEED_OPTION_HELP
@@ -49,6 +50,11 @@ bool invocation_begin(invocation *in, const heed_option_set *set, int argc, cons
 void invocation_end(invocation *in)
 {
     heed_arena_free(in->arena);
+}
+
+bool option_typed(const invocation *in, const char *name)
+{
+    return heed_option_origin_of(&in->origins, name) == HEED_OPTION_BY_COMMAND_LINE;
 }
 
 bool results_written(void)

@@ -47,6 +47,7 @@ void print_overview(void);
 typedef struct invocation {
     heed_arena *arena;
     heed_option_list words;
+    heed_option_origins origins;
     int exit_code; /* if begin returned false: what to return */
 } invocation;
 /* Parses into values.  False if there is nothing left to do: help or the config was printed, or
@@ -54,6 +55,9 @@ typedef struct invocation {
 bool invocation_begin(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
                       void *values);
 void invocation_end(invocation *in);
+/* Whether the option stands on the command line itself: then it must not be in vain.  A config file
+ * may name every option. */
+bool option_typed(const invocation *in, const char *name);
 
 /* "heed: text" on stderr. */
 void complain(const char *format, ...)

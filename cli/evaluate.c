@@ -105,6 +105,10 @@ static bool read_all(line_reader *r, const char *path, const line_reader *other,
         complain("%s is empty, expected lines of text", r->name);
         return false;
     }
+    if (r->nul_line) {
+        complain("%s line %lld: there is a NUL, expected text", r->name, (long long)r->nul_line);
+        return false;
+    }
     lines_complain_of_bytes(r, n);
     *count = n;
     return true;
@@ -256,9 +260,32 @@ static int standard_inputs(const struct settings *s, const heed_option_list *wor
     return n;
 }
 
-/* Fills in what the options mean together; false after saying what is wrong with them. */
-static bool usage_is_right(struct settings *s, const heed_option_list *words)
+/* Of the translation that '--model' makes. */
+static const heed_option searching[] = {HEED_SEARCH_OPTIONS(struct settings, search)};
+
+/* False after saying that an option was typed without the other one that it is for. */
+static bool has_other(const invocation *in, const char *name, const char *other, bool there)
 {
+    bool good = there || !option_typed(in, name);
+    if (!good)
+        complain("option '--%s' is for '--%s'", name, other);
+    return good;
+}
+
+static bool none_in_vain(const struct settings *s, const invocation *in)
+{
+    bool good = has_other(in, "resamples", "compare", s->compare) &&
+                has_other(in, "seed", "compare", s->compare) &&
+                has_other(in, "threads", "model", s->model);
+    for (size_t i = 0; good && i < sizeof searching / sizeof *searching; i++)
+        good = has_other(in, searching[i].name, "model", s->model);
+    return good;
+}
+
+/* Fills in what the options mean together; false after saying what is wrong with them. */
+static bool usage_is_right(struct settings *s, const invocation *in)
+{
+    const heed_option_list *words = &in->words;
     if (!s->reference)
         complain("option '--reference' is missing, expected a file");
     else if (!s->source && (s->model || s->by_length))
@@ -286,7 +313,7 @@ static bool usage_is_right(struct settings *s, const heed_option_list *words)
         complain("option '--output' draws what '--by-length' computes: expected both");
     else if (s->output && !ends_with(s->output, ".svg"))
         complain("option '--output' must end in .svg");
-    else if (s->by_length && !length_edges_right(s->by_length))
+    else if ((s->by_length && !length_edges_right(s->by_length)) || !none_in_vain(s, in))
         ; /* it has said so */
     else if (s->tokenized && s->e.tokenize != HEED_TOKENIZE_13A)
         complain("options '--tokenized' and '--tokenize' exclude each other");
@@ -306,7 +333,7 @@ int evaluate_run(int argc, const char *const *argv)
     int code = EXIT_USAGE;
     if (!invocation_begin(&in, &evaluate_options, argc, argv, &s))
         code = in.exit_code;
-    else if (usage_is_right(&s, &in.words)) {
+    else if (usage_is_right(&s, &in)) {
         if (s.model)
             s.model = find_model(s.model, NULL, in.arena);
         code = run_all(&s, &in.words, in.arena) ? EXIT_DONE : EXIT_FAILED;

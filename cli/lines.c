@@ -112,14 +112,17 @@ static bool more_is_there(const line_reader *r)
     return poll(&p, 1, 0) > 0;
 }
 
-/* Ends the line at `text` in the buffer and makes it a C string. */
-static void make_string(char *text, size_t length)
+/* Ends the line at `text` in the buffer and makes it a C string; false if it held a NUL. */
+static bool make_string(char *text, size_t length)
 {
     if (length > 0 && text[length - 1] == '\r')
         length--;
     text[length] = '\0';
-    for (char *nul = text; (nul = memchr(nul, '\0', (size_t)(text + length - nul)));)
+    char *nul = memchr(text, '\0', length);
+    bool clean = !nul;
+    for (; nul; nul = memchr(nul, '\0', (size_t)(text + length - nul)))
         *nul = (char)0xFF;
+    return clean;
 }
 
 /* Cuts the first `count` lines off the buffer. */
@@ -134,7 +137,9 @@ static bool hand_out(line_reader *r, int64_t count)
         char *text = r->buffer + r->begin;
         char *end = memchr(text, '\n', r->end - r->begin);
         size_t length = end ? (size_t)(end - text) : r->end - r->begin;
-        make_string(text, length);
+        r->given++;
+        if (!make_string(text, length) && !r->nul_line)
+            r->nul_line = r->given;
         r->line[i] = text;
         r->begin += length + (end != NULL);
         r->taken += (int64_t)length + (end != NULL);

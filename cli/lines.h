@@ -12,8 +12,10 @@
 typedef struct line_reader {
     const char *name; /* for messages: "'a.txt'" */
     const char **line;
-    int64_t size;  /* of the file in bytes; 0 where it is none, or gzip */
-    int64_t taken; /* bytes of the lines handed out */
+    int64_t size;     /* of the file in bytes; 0 where it is none, or gzip */
+    int64_t taken;    /* bytes of the lines handed out */
+    int64_t given;    /* lines handed out */
+    int64_t nul_line; /* the first of them with a NUL in it, from 1; 0: none */
     int fd;
     struct gzFile_s *zip; /* NULL: plain */
     bool ended;

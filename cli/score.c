@@ -54,6 +54,25 @@ static void print_score(const struct run *r, const heed_hypothesis *h)
     putchar('\n');
 }
 
+/* Of n lines that cannot be scored, the first that is to blame; err, what was said of all of them,
+ * becomes what is said of this one. */
+static int64_t find_wrong(const struct run *r, const char *const *source, const char *const *target,
+                          int64_t n, heed_hypothesis *out, heed_error *err)
+{
+    int64_t at = 0;
+    while (n > 1) {
+        int64_t half = n / 2;
+        heed_arena_reset(r->arena);
+        bool good = !heed_score(r->tr, source + at, target + at, half, r->arena, out, NULL);
+        at += good ? half : 0;
+        n = good ? n - half : half;
+    }
+    heed_error own = {0};
+    if (heed_score(r->tr, source + at, target + at, 1, r->arena, out, &own))
+        *err = own;
+    return at;
+}
+
 static bool score_lines(const struct run *r, const line_reader *source, const line_reader *target,
                         int64_t count)
 {
@@ -63,8 +82,8 @@ static bool score_lines(const struct run *r, const line_reader *source, const li
         heed_error err = {0};
         heed_arena_reset(r->arena);
         if (heed_score(r->tr, source->line + begin, target->line + begin, n, r->arena, out, &err)) {
-            complain("cannot score lines %lld to %lld: %s", (long long)begin + 1,
-                     (long long)(begin + n), err.text);
+            begin += find_wrong(r, source->line + begin, target->line + begin, n, out, &err);
+            complain("cannot score line %lld: %s", (long long)begin + 1, err.text);
             return false;
         }
         for (int64_t i = 0; i < n; i++)

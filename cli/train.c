@@ -145,10 +145,14 @@ static int run(const struct settings *s, heed_trainer *t, struct progress *p)
     return finish(s, p, &result);
 }
 
-static int train(const struct settings *s)
+static int train(struct settings *s, const invocation *in)
 {
     heed_error err = {0};
     struct progress p;
+    const char **from = &s->recipe.train.from;
+    if (*from)
+        *from = find_model(*from, NULL, in->arena);
+    s->recipe.origins = in->origins;
     progress_begin(&p, s->json);
     heed_train_hooks hooks = {
         .log = {progress_line, &p}, .progress = progress_show, .stop = stop_asked, .context = &p};
@@ -158,6 +162,7 @@ static int train(const struct settings *s)
                                 : heed_trainer_new(s->folder, &s->recipe, &hooks, NULL, &err);
     int code = t ? run(s, t, &p) : EXIT_FAILED;
     if (!t) {
+        set_preparing(NULL); /* what failed because a signal removes it waits here for the end */
         progress_end(&p);
         complain("%s", err.text);
         if (err.status == HEED_ARGUMENT) {
@@ -176,6 +181,8 @@ static bool check(const struct settings *s)
     const char *wrong = NULL;
     if (!s->folder && !s->resume)
         wrong = "missing option '--model': the directory to make, or '--resume' to go on with one";
+    else if (s->folder && !*s->folder)
+        wrong = "option '--model' is empty, expected the directory to make";
     else if (s->folder && s->resume)
         wrong = "options '--model' and '--resume' cannot stand together";
     else if (s->resume && s->dry_run)
@@ -227,17 +234,9 @@ static int run_resumed(invocation *outer, int argc, const char *const *argv, str
     if (!words)
         return outer->exit_code;
     bool go = invocation_begin(&in, &train_options, argc + 2, words, s);
-    int code = go ? train(s) : in.exit_code;
+    int code = go ? train(s, &in) : in.exit_code;
     invocation_end(&in);
     return code;
-}
-
-static int run_new(invocation *in, struct settings *s)
-{
-    const char **from = &s->recipe.train.from;
-    if (*from)
-        *from = find_model(*from, NULL, in->arena);
-    return train(s);
 }
 
 int train_run(int argc, const char *const *argv)
@@ -250,7 +249,7 @@ int train_run(int argc, const char *const *argv)
     else if (!check(&s))
         code = EXIT_USAGE;
     else
-        code = s.resume ? run_resumed(&in, argc, argv, &s) : run_new(&in, &s);
+        code = s.resume ? run_resumed(&in, argc, argv, &s) : train(&s, &in);
     invocation_end(&in);
     return code;
 }

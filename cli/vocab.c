@@ -224,7 +224,38 @@ static const char *const names[] = {"train", "encode", "decode", NULL};
 static const struct action {
     int (*run)(const struct settings *s, heed_lines *lines, const heed_vocab *v, heed_arena *a);
     bool learns;
-} actions[] = {{train, true}, {encode, false}, {decode, false}};
+    const char *options[8]; /* that it listens to */
+} actions[] = {
+    {train, true, {"output", "type", "size", "coverage", "min-count", "max-lines", "seed"}},
+    {encode, false, {"vocab", "ids", "sample", "seed"}},
+    {decode, false, {"vocab", "ids", "bpe-joiner"}},
+};
+
+static bool listens(const struct action *action, const char *option)
+{
+    for (int i = 0; action->options[i]; i++)
+        if (strcmp(action->options[i], option) == 0)
+            return true;
+    return false;
+}
+
+/* False after saying which option would be ignored. */
+static bool none_in_vain(const struct settings *s, int which, const invocation *in)
+{
+    const bool learns = actions[which].learns, words = s->type == HEED_WHITESPACE;
+    for (int i = 0; i < vocab_options.count; i++)
+        if (option_typed(in, fields[i].name) && !listens(&actions[which], fields[i].name)) {
+            complain("option '--%s' is not for 'heed vocab %s'", fields[i].name, names[which]);
+            return false;
+        }
+    if (learns && words && option_typed(in, "coverage"))
+        complain("option '--coverage' is for subwords: for words there is '--min-count'");
+    else if (learns && !words && option_typed(in, "min-count"))
+        complain("option '--min-count' is for '--type whitespace': for subwords there is '--size'");
+    else
+        return true;
+    return false;
+}
 
 static int run(const struct action *action, const struct settings *s, heed_option_list files)
 {
@@ -258,7 +289,7 @@ int vocab_run(int argc, const char *const *argv)
         complain("heed vocab train needs --output FILE");
     else if (!actions[which].learns && !s.vocab)
         complain("heed vocab %s needs --vocab FILE", names[which]);
-    else
+    else if (none_in_vain(&s, which, &in))
         code = run(&actions[which], &s, (heed_option_list){in.words.items + 1, in.words.count - 1});
     invocation_end(&in);
     return code;

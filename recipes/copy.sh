@@ -42,8 +42,13 @@ cut -f 1 "$room/test.tsv" >"$room/test.source"
 cut -f 2 "$room/test.tsv" >"$room/test.target"
 rm "$room/all.tsv"
 
+case " $* " in
+*' --arch rnn '*) shape= ;; # has neither
+*) shape='--ff 128 --heads 4' ;;
+esac
+# shellcheck disable=SC2086
 "$heed" train --model "$room/model" --tsv "$room/train.tsv" --hold-out 200 --tokens whitespace \
-    --encoder-layers 2 --decoder-layers 2 --d 64 --ff 128 --heads 4 --dropout 0 \
+    --encoder-layers 2 --decoder-layers 2 --d 64 $shape --dropout 0 \
     --label-smoothing 0 --batch-tokens 880 --schedule linear --rate 0.004 --warmup 100 --clip 1 \
     --max-updates 400 --valid-every 200 --valid-beam 1 --average 1 --threads 1 "$@"
 

@@ -128,6 +128,11 @@ refuses 2 "heed: unexpected argument 'hyp': the translations come from '--model'
     --reference ref --model m --source s hyp
 refuses 2 "heed: option '--n-best' is 2, expected 1: only the best translation is scored" \
     --reference ref --n-best 2 hyp
+refuses 2 "heed: option '--beam' is for '--model'" --reference ref --beam 4 hyp
+refuses 2 "heed: option '--ban' is for '--model'" --reference ref --ban x hyp
+refuses 2 "heed: option '--threads' is for '--model'" --reference ref --threads 1 hyp
+refuses 2 "heed: option '--resamples' is for '--compare'" --reference ref --resamples 1000 hyp
+refuses 2 "heed: option '--seed' is for '--compare'" --reference ref --seed 2 hyp
 refuses 2 'heed: two files are standard input, expected one at most' --reference -
 refuses 2 "heed: options '--sentence' and '--compare' exclude each other" \
     --reference ref --sentence --compare hyp hyp
@@ -149,6 +154,11 @@ printf 'the cat sat on a m\377t.\nIt was a small red cat\n' >broken
 run evaluate --reference ref --metric bleu broken
 exits 0
 complains "heed: 'broken': lines that are not UTF-8: 1, the first is line 1; U+FFFD takes the place of each wrong byte"
+
+# Catches a file that is no text and is scored all the same.
+printf 'the cat\nIt was a sm\0ll red cat\n' >binary
+refuses 1 "heed: 'binary' line 2: there is a NUL, expected text" --reference ref binary
+refuses 1 "heed: 'binary' line 2: there is a NUL, expected text" --reference binary ref
 
 # Catches tokenised text that is scored as if it were not, in silence.
 yes 'It is so .' | head -n 120 >spaced
@@ -176,6 +186,11 @@ run evaluate --reference target --model m --source source --beam 2 --threads 1 -
 exits 0; cmp -s out from_file; verdict $? 'other scores than its translations have'
 grep -q '^translated 300 of 300 lines, [0-9.]* s$' err; verdict $? 'no word on the work done'
 [ "$(wc -l <err)" = 1 ]; verdict $? 'more than one line on stderr'
+# Catches a wrong line that is called by another's number.
+{ yes 'a b' | head -n 1049; echo 'a a a a a a a a a a a a a a a a'; echo 'a b'; } >far
+run score --model m --source far --target far
+exits 1; complains 'heed: cannot score line 1050: the source has 16 tokens, expected at most 15 as the model takes'
+[ "$(wc -l <out)" = 1000 ]; verdict $? 'not the scores of the lines before'
 refuses 1 "heed: cannot open the model 'nowhere': No such file or directory" \
     --reference ref --model nowhere --source hyp
 

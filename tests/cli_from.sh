@@ -30,7 +30,40 @@ grep -h '"trained-l' m/config.json >before
 grep -h '"trained-l' s/config.json >after
 same before after
 grep -q '"schedule": "constant"' s/training/options.json; verdict $? 'it starts from a rate of nothing'
-# Catches a resumed run that starts from the other model again, or needs it.
+# Catches a schedule that is asked for and not had.
+schedule() { # "SCHEDULE RATE WARMUP" OPTION...
+    expected=$1
+    shift
+    rm -rf s
+    run train --model s --from m --tsv short.tsv --threads 1 --max-updates 1 --valid-beam 1 "$@"
+    exits 0
+    found=$(sed -n 's/^  "\(schedule\|rate\|warmup\)": "*\([^",]*\).*/\2/p' s/training/options.json |
+        paste -sd ' ')
+    [ "$found" = "$expected" ]; verdict $? "it is $found, expected $expected"
+}
+schedule 'constant 0.0002 500' --warmup 500
+schedule 'constant 0.001 20' --rate 0.001
+schedule 'noam 1 4000' --schedule noam
+schedule 'inverse-sqrt 0.001 4000' --schedule inverse-sqrt
+echo '{"schedule": "noam", "warmup": 30}' >noam.json
+schedule 'noam 1 30' --config noam.json
+# Catches a resumed run that starts from the other model again, or needs it, or knows it no more by
+# the name it was given.
+run train --resume n --from m --max-updates 1
+exits 0
+mkdir -p share/heed/models bin
+cp -R m share/heed/models/mine
+cp "$heed" bin/heed
+what='heed train --from mine'
+# shellcheck disable=SC2086
+bin/heed train --model i --from mine $learn $still >out 2>err
+rc=$?
+exits 0
+what='heed train --resume i --from mine'
+bin/heed train --resume i --from mine >out 2>err
+rc=$?
+exits 0
+rm -rf i share bin
 mv m elsewhere
 run train --resume n --max-updates 2
 exits 0; says 'after 2 updates'
@@ -64,6 +97,16 @@ refuses() { # CODE TEXT ARGUMENT...
 }
 refuses 2 "--d is not what the model 'm' has: with --from, leave it out" --from m --d 64
 refuses 2 "--encoder-layers is not what the model 'm' has" --from m --preset small
+# Also where they are the defaults.
+refuses 2 "--encoder-layers is not what the model 'm' has" --from m --preset base
+refuses 2 "--d is not what the model 'm' has" --from m --d 512
+refuses 2 "--pre-norm is not what the model 'm' has" --from m --no-pre-norm
+echo '{"heads": 8}' >heads.json
+refuses 2 "--heads is not what the model 'm' has" --from m --config heads.json
+refuses 2 "--tokens is not what the model 'm' has" --from m --tokens whitespace
+refuses 2 "--joint is not what the model 'm' has" --from m --no-joint
+refuses 2 "--vocab-type is not what the model 'm' has" --from m --vocab-type bpe
+refuses 2 '--from brings its own vocabulary' --from m --vocab-coverage 0.99
 refuses 2 '--from brings its own vocabulary' --from m --vocab-size 500
 refuses 1 "cannot open the model 'nowhere'" --from nowhere
 head -c 1000 m/model.safetensors >short && mv short m/model.safetensors

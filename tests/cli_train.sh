@@ -118,6 +118,8 @@ printf '\n\n' >empty.s
 mkdir -p sealed
 ok="--source train.s --target train.t --max-updates 1"
 bad 2 "missing option '--model'" --source train.s --target train.t
+bad 2 "option '--model' is empty, expected the directory to make" --model '' --tsv pairs.tsv
+bad 2 'files with --source: 1, with --target: 0, expected as many' --model m --source train.s
 bad 2 'nothing to learn from: give --source and --target, or --tsv' --model m
 bad 1 "'nowhere.s': No such file or directory" --model m --source nowhere.s --target train.t
 bad 1 "'short.t': 1 lines, expected 300 as in 'train.s'" --model m --source train.s --target short.t
@@ -140,10 +142,55 @@ bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --mode
     bad 2 '--vocab-min-count needs --tokens whitespace' --model m $ok --vocab-min-count 2
     bad 2 '--momentum needs --optimizer sgd or rmsprop' --model m $ok --momentum 0.9
     bad 2 '--rate-floor needs --schedule cosine or linear' --model m $ok --rate-floor 0.1
+    bad 2 '--rate-floor is 0.1, expected at most the 0.001 of --rate' --model m $ok \
+        --schedule linear --warmup 0 --rate-floor 0.1
+    bad 2 '--subword-sampling is 3, expected at most 1 with --vocab-type bpe' --model m $ok \
+        --vocab-type bpe --subword-sampling 3
+    bad 2 "option '--ema' is '1', expected a number from 0 to 0.9999999" --model m $ok --ema 1
     bad 2 "option '--keep' is '200', expected a whole number from 1 to 100" --model m $ok --keep 200
     bad 2 '--vocab-size is 5, expected at least 14' --model m $ok --vocab-size 5
     bad 1 "cannot make the directory 'train.s/m': Not a directory" --model train.s/m $ok
 }
+# Catches names that the stored options cannot hold, in the file's own name or above it.
+wrong=$(printf 'w\377')
+mkdir "$wrong" && cp train.s "$wrong.s" && cp train.s "$wrong/s"
+bad 2 "', expected UTF-8: a run could not be resumed otherwise" --model m --source "$wrong.s" --target train.t
+bad 2 "', expected UTF-8: a run could not be resumed otherwise" --model m --source "$wrong/s" --target train.t
+
+# Catches an option that is taken and ignored.
+vain() { # TEXT OPTION...
+    text=$1
+    shift
+    # shellcheck disable=SC2086
+    bad 2 "heed: $text" --model m $ok "$@"
+}
+vain '--cell needs --arch rnn' --cell lstm
+vain '--reverse needs --arch rnn' --no-reverse
+vain '--heads needs --arch transformer' --arch rnn --heads 8
+vain '--residual needs --arch transformer' --preset luong --no-residual
+vain '--attention-score needs --attend before or after' --preset sutskever --attention-score dot
+vain '--attention-beta needs --attention-score cosine' --attention-beta 2
+vain '--window needs --attention-window local-m or local-p' --window 10
+vain '--scale-scores needs --attention-score scaled-dot' --attention-score dot --no-scale-scores
+vain '--vocab-type is for a vocabulary that is learned' --vocab v.spm --vocab-type bpe
+vain '--vocab-size is for a vocabulary that is learned' --vocab v.spm --vocab-size 8000
+vain '--vocab-coverage is for a vocabulary that is learned' --vocab v.spm --vocab-coverage 0.99
+vain '--sampling-sides needs --subword-sampling' --sampling-sides source
+vain '--hold-out is for training without validation files' --valid-tsv pairs.tsv --hold-out 5
+vain '--beta1 needs --optimizer adam or adamw' --optimizer sgd --beta1 0.9
+vain '--beta2 needs --optimizer adam or adamw' --optimizer rmsprop --beta2 0.9
+vain '--eps needs --optimizer adam, adamw or rmsprop' --optimizer sgd --eps 1e-8
+# Catches a preset, or the options of another run, refused because of what they do not mean.
+# shellcheck disable=SC2086
+run train --model m $ok --preset tiny --arch rnn --d 16 --optimizer sgd --print-config
+exits 0
+cp out options.json
+# shellcheck disable=SC2086
+run train --model m $ok --preset tiny --arch rnn --d 16 --optimizer sgd --dry-run
+exits 0
+run train --config options.json --dry-run
+exits 0; nothing_left
+
 run train --resume nowhere
 exits 1; complains "heed: cannot resume 'nowhere': there is no training in it"
 

@@ -93,6 +93,16 @@ run /dev/null encode text
 exits 2; complains 'heed: heed vocab encode needs --vocab FILE'
 run /dev/null encod text
 exits 2; complains "heed: unknown action 'encod'; did you mean 'encode'?"
+run three encode --vocab v.bpe --output o
+exits 2; complains "heed: option '--output' is not for 'heed vocab encode'"; [ ! -e o ]; verdict $? 'it is made'
+run three decode --vocab v.bpe --sample 0.1
+exits 2; complains "heed: option '--sample' is not for 'heed vocab decode'"
+run /dev/null train --output v --ids text
+exits 2; complains "heed: option '--ids' is not for 'heed vocab train'"
+run /dev/null train --output v --type unigram --min-count 2 text
+exits 2; complains "heed: option '--min-count' is for '--type whitespace': for subwords there is '--size'"
+run /dev/null train --output v --type whitespace --coverage 1 text
+exits 2; complains "heed: option '--coverage' is for subwords: for words there is '--min-count'"
 run /dev/null train --output v --size 5 text
 exits 1; mentions 'size is 5, expected at least 14'
 run /dev/null train --output v --size 30 text

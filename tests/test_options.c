@@ -14,7 +14,7 @@
 struct settings {
     bool json, colour;
     int64_t threads, seed;
-    double rate, any;
+    double rate, any, decay;
     const char *name, *model;
     heed_option_list files;
     int blas;
@@ -29,6 +29,7 @@ static const heed_option fields[] = {
     HEED_OPTION_INT(struct settings, seed, "seed", NULL, 0, 0, NULL, "of the random numbers"),
     HEED_OPTION_REAL(struct settings, rate, "rate", "0.5", 0, 1, NULL, "how much is dropped"),
     HEED_OPTION_REAL(struct settings, any, "any", NULL, 0, INFINITY, NULL, "not negative"),
+    HEED_OPTION_REAL(struct settings, decay, "decay", NULL, 0, 0.9999999, NULL, "below 1"),
     HEED_OPTION_TEXT(struct settings, name, "name", NULL, NULL, "a name"),
     HEED_OPTION_TEXT(struct settings, model, "model", "m", "DIR", "the model"),
     HEED_OPTION_LIST(struct settings, files, "file", "FILE", "what to read"),
@@ -163,6 +164,9 @@ static void test_error_texts(void **state)
          "option '--seed' is '9223372036854775808', expected a whole number"},
         {{"--rate", "1.01"}, "option '--rate' is '1.01', expected a number from 0 to 1"},
         {{"--rate", "nan"}, "option '--rate' is 'nan', expected a number from 0 to 1"},
+        {{"--decay", "1"}, "option '--decay' is '1', expected a number from 0 to 0.9999999"},
+        {{"--decay", "0.99999999"},
+         "option '--decay' is '0.99999999', expected a number from 0 to 0.9999999"},
         {{"--any", "-1"}, "option '--any' is '-1', expected a number, at least 0"},
         {{"--any", "inf"}, "option '--any' is 'inf', expected a number, at least 0"},
         {{"--any", "1x"}, "option '--any' is '1x', expected a number, at least 0"},
@@ -265,7 +269,7 @@ static void test_config_errors(void **state)
         {"{\"blas\": \"bliss\"}", "option 'blas' is bliss, expected blis, openblas or reference; "
                                   "did you mean 'blis'?"},
         {"{\"thread\": 1}", "unknown option 'thread'; did you mean 'threads'?"},
-        {"{\"config\": \"x\"}", "unknown option 'config'"},
+        {"{\"config\": \"x\"}", "'config' is for the command line, not for a config file"},
         {"[1]", "expected a JSON object of options"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -320,6 +324,7 @@ static void test_help(void **state)
         "  --seed N        of the random numbers\n"
         "  --rate X        how much is dropped (a number from 0 to 1; default: 0.5)\n"
         "  --any X         not negative (a number, at least 0)\n"
+        "  --decay X       below 1 (a number from 0 to 0.9999999)\n"
         "  --name TEXT     a name\n"
         "  --model DIR     the model (default: m)\n"
         "  --file FILE     what to read (may be given several times)\n"
@@ -395,6 +400,41 @@ static void test_bundle_precedence(void **state)
     assert_null(strstr(text, "preset"));
 }
 
+/* Catches an option that is asked for and taken for a default, or the other way round. */
+static void test_origins(void **state)
+{
+    struct fixture *f = *state;
+    static heed_option_set with; /* outlives the parse */
+    with = set;
+    with.bundles = bundles;
+    config(f, "{\"threads\": 2, \"seed\": 0, \"model\": null, \"file\": [\"x\"]}");
+    const char *const argv[] = {"--preset", "calm",   "--config",   f->config, "--rate",
+                                "0.5",      "--seed", "0",          "--file",  "y",
+                                "--file",   "z",      "--no-colour"};
+    assert_int_equal(
+        heed_option_parse(&with, sizeof argv / sizeof *argv, argv, &f->s, f->arena, &f->r, &f->err),
+        HEED_OK);
+    static const struct {
+        const char *name;
+        heed_option_origin origin;
+    } cases[] = {
+        {"rate", HEED_OPTION_BY_COMMAND_LINE}, /* the default's value */
+        {"seed", HEED_OPTION_BY_COMMAND_LINE},
+        {"file", HEED_OPTION_BY_COMMAND_LINE},
+        {"colour", HEED_OPTION_BY_COMMAND_LINE}, /* of the bundle, too */
+        {"threads", HEED_OPTION_BY_CONFIG},
+        {"blas", HEED_OPTION_BY_BUNDLE},
+        {"any", HEED_OPTION_BY_DEFAULT},
+        {"model", HEED_OPTION_BY_DEFAULT}, /* null says nothing */
+        {"nonsense", HEED_OPTION_BY_DEFAULT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(heed_option_origin_of(&f->r.origins, cases[i].name), cases[i].origin);
+    assert_int_equal(f->s.files.count, 2);
+    assert_int_equal(heed_option_origin_of(&(heed_option_origins){NULL, NULL}, "rate"),
+                     HEED_OPTION_BY_DEFAULT);
+}
+
 /* Catches a wrong bundle that passes, is not told apart from an option, or gets no suggestion. */
 static void test_bundle_errors(void **state)
 {
@@ -411,6 +451,10 @@ static void test_bundle_errors(void **state)
                         "preset 'foreign' sets 'heads', which is no option of 'heed try'");
     assert_int_equal(PARSE(f, "--preset", "calm"), HEED_ARGUMENT); /* a set without bundles */
     assert_string_equal(f->err.text, "unknown option '--preset'");
+    config(f, "{\"preset\": \"calm\"}");
+    assert_int_equal(PARSE_BUNDLED(f, "--config", f->config), HEED_FORMAT);
+    assert_non_null(
+        strstr(f->err.text, ": 'preset' is for the command line, not for a config file"));
 }
 
 /* Catches help that does not say which bundles there are. */
@@ -466,6 +510,7 @@ int main(void)
         TEST(test_config_round_trip), TEST(test_help),
         TEST(test_bundle_precedence), TEST(test_bundle_errors),
         TEST(test_bundle_help),       TEST(test_nearest),
+        TEST(test_origins),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

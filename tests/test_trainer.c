@@ -10,6 +10,8 @@
 #include "train_case.h"
 #include <dirent.h>
 #include <math.h>
+#include <pthread.h>
+#include <sys/stat.h>
 
 /* What the hooks of these tests see and do. */
 struct watch {
@@ -355,7 +357,9 @@ static void test_refusals(void **state)
         {{"--warmup", "0"}, HEED_ARGUMENT, "--warmup"},
         {{"--subword-sampling", "0.1"}, HEED_ARGUMENT, "needs --tokens sentencepiece"},
         {{"--weight-decay", "0.1"}, HEED_ARGUMENT, "needs --optimizer adamw"},
-        {{"--source", "more.en"}, HEED_ARGUMENT, "2 files with --source and 1 with --target"},
+        {{"--source", "more.en"},
+         HEED_ARGUMENT,
+         "files with --source: 2, with --target: 1, expected as many"},
         {{"--vocab", "nowhere.vocab"}, HEED_IO, "'nowhere.vocab'"},
         {{"--vocab-size", "10000000", "--d", "65536", "--ff", "1000000"},
          HEED_MEMORY,
@@ -371,6 +375,39 @@ static void test_refusals(void **state)
                      cases[i].words[1] ? cases[i].words[1] : "", (int)status, err.text);
         assert_int_equal(entries_in_room(), before);
     }
+}
+
+static void *keep_writing(void *folder)
+{
+    for (int i = 0; i < 500; i++) {
+        char path[320];
+        snprintf(path, sizeof path, "%s/%d", (const char *)folder, i);
+        FILE *f = fopen(path, "w");
+        if (!f)
+            break;
+        fclose(f);
+    }
+    return NULL;
+}
+
+/* Catches something left behind of a directory that another thread still prepares. */
+static void test_discard(void **state)
+{
+    (void)state;
+    char path[300];
+    snprintf(path, sizeof path, "%s.heed-%ld.tmp", in_room("m"), (long)getpid());
+    for (int i = 0; i < 100; i++) {
+        heed_error err = {0};
+        pthread_t writer;
+        assert_int_equal(mkdir(path, 0777), 0);
+        assert_int_equal(pthread_create(&writer, NULL, keep_writing, path), 0);
+        usleep(300 + 10 * (unsigned)i);
+        heed_status status = heed_trainer_discard(in_room("m"), &err);
+        pthread_join(writer, NULL);
+        if (status || is_there(path))
+            fail_msg("round %d: '%s'", i, err.text);
+    }
+    assert_int_equal(heed_trainer_discard(in_room("m"), NULL), HEED_OK);
 }
 
 /* Catches a directory with something in it that is overwritten. */
@@ -448,6 +485,7 @@ int main(void)
         TEST(test_holds_out),
         TEST(test_forecast),
         TEST(test_refusals),
+        TEST(test_discard),
         TEST(test_existing_directory),
         TEST(test_updates_do_not_allocate),
         TEST(test_preparing_without_memory),

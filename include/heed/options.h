@@ -108,9 +108,25 @@ typedef enum heed_option_action {
     HEED_OPTION_PRINT_CONFIG, /* --print-config was there: print heed_option_config */
 } heed_option_action;
 
+/* Who has set an option last. */
+typedef enum heed_option_origin {
+    HEED_OPTION_BY_DEFAULT,
+    HEED_OPTION_BY_BUNDLE,
+    HEED_OPTION_BY_CONFIG, /* which may name every option, as --print-config does */
+    HEED_OPTION_BY_COMMAND_LINE,
+} heed_option_origin;
+/* That of every option of a set; all zero: nothing was given. */
+typedef struct heed_option_origins {
+    const heed_option_set *set;
+    const heed_option_origin *origin; /* (set->count), in the arena of the parse */
+} heed_option_origins;
+/* A name that the set does not have is BY_DEFAULT. */
+heed_option_origin heed_option_origin_of(const heed_option_origins *o, const char *name);
+
 typedef struct heed_option_result {
     heed_option_action action;
     heed_option_list words; /* what is neither an option nor its value */
+    heed_option_origins origins;
 } heed_option_result;
 
 /* Fills the caller's struct: defaults, bundle, config file, command line.  argv[0] is the first

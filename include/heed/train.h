@@ -170,8 +170,8 @@ typedef struct heed_train_options {
                         "without validation files: hold out so many pairs, a twentieth at most"),  \
         HEED_OPTION_TEXT(owner, at.from, "from", NULL, "DIR",                                      \
                          "start from this model, an installed one's name or a directory: with "    \
-                         "its shape, vocabulary and weights, and a constant rate of 0.0002 if "    \
-                         "neither --schedule nor --rate is given"),                                \
+                         "its shape, vocabulary and weights; unless --schedule is given, at a "    \
+                         "constant --rate, of 0.0002 if not given, after a --warmup of 20"),       \
         HEED_OPTION_CHOICE(owner, at.tokens, "tokens", "sentencepiece",                            \
                            HEED_WORDS("sentencepiece", "whitespace"),                              \
                            "subwords learned from the text, or its own words"),                    \
@@ -280,6 +280,9 @@ typedef struct heed_train_options {
 typedef struct heed_recipe {
     heed_model_config model; /* sizes of vocabularies are filled in */
     heed_train_options train;
+    /* What was asked for: --from may not change it, and what would be ignored is refused.  A value
+     * set without it counts as a default. */
+    heed_option_origins origins;
 } heed_recipe;
 /* The defaults, changed by words of the command line: {"--preset", "tiny", "--source", ...}.  Texts
  * are borrowed from the words or live in the arena. */

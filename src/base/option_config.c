@@ -6,7 +6,6 @@
 #include "base/string.h"
 
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *keep(const heed__option_parse *p, const char *text)
@@ -98,8 +97,10 @@ heed_status heed__option_read_config(heed__option_parse *p, const char *path)
         const heed_option *o = heed__option_find(p->set, name, strlen(name));
         if (!status && !o)
             status = heed__option_unknown(p, name, strlen(name));
-        if (!status && !json_is_null(value))
+        if (!status && !json_is_null(value)) {
             status = set_json(p, o, value);
+            p->origin[o - p->set->fields] = HEED_OPTION_BY_CONFIG;
+        }
     }
     p->file = NULL;
     json_decref(root);
@@ -120,22 +121,10 @@ static void add_quoted(heed__string *s, const char *text)
     heed__string_add(s, "\"");
 }
 
-/* The shortest digits that read back as the same number. */
-static void add_real(heed__string *s, double v)
-{
-    char text[40];
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, v);
-        double back;
-        if (sscanf(text, "%lf", &back) == 1 && back == v)
-            break;
-    }
-    heed__string_add(s, text);
-}
-
 static void add_value(heed__string *s, const heed_option *o, const void *field)
 {
     const heed_option_list *list = field;
+    char digits[HEED_OPTION_NUMBER];
     const char *text;
     int64_t number;
     switch (o->type) {
@@ -150,7 +139,7 @@ static void add_value(heed__string *s, const heed_option *o, const void *field)
             heed__string_format(s, "%lld", (long long)number);
         break;
     case HEED_OPTION_TYPE_REAL:
-        add_real(s, *(const double *)field);
+        heed__string_add(s, heed__option_number(*(const double *)field, digits));
         break;
     case HEED_OPTION_TYPE_TEXT:
         if ((text = *(const char *const *)field))

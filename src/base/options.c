@@ -39,6 +39,11 @@ heed_status heed__option_unknown(const heed__option_parse *p, const char *name, 
     wrong[length] = '\0';
     for (int i = 0; i < n; i++)
         names[i] = i < p->set->count ? p->set->fields[i].name : standard[i - p->set->count];
+    for (int i = 0; p->file && i < N_STANDARD - !p->set->bundles; i++)
+        if (strcmp(standard[i], wrong) == 0)
+            return heed__fail(p->err, HEED_FORMAT,
+                              "'%s': '%s' is for the command line, not for a config file", p->file,
+                              wrong);
     const char *near = heed_option_nearest(wrong, names, n);
     const char *hint = near ? "; did you mean '" : "";
     if (p->file)
@@ -48,9 +53,20 @@ heed_status heed__option_unknown(const heed__option_parse *p, const char *name, 
                       near ? "--" : "", near ? near : "", near ? "'?" : "");
 }
 
+const char *heed__option_number(double v, char text[HEED_OPTION_NUMBER])
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, HEED_OPTION_NUMBER, "%.*g", digits, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    return text;
+}
+
 const char *heed__option_expected(const heed_option *o, char text[HEED_OPTION_EXPECTED])
 {
     size_t n = 0, room = HEED_OPTION_EXPECTED;
+    char low[HEED_OPTION_NUMBER], high[HEED_OPTION_NUMBER];
     switch (o->type) {
     case HEED_OPTION_TYPE_BOOL:
         return "true or false";
@@ -73,11 +89,12 @@ const char *heed__option_expected(const heed_option *o, char text[HEED_OPTION_EX
         if (o->low == 0 && o->high == 0)
             return "a number";
         if (isinf(o->high))
-            snprintf(text, room, "a number, at least %g", o->low);
+            snprintf(text, room, "a number, at least %s", heed__option_number(o->low, low));
         else if (isinf(o->low))
-            snprintf(text, room, "a number, at most %g", o->high);
+            snprintf(text, room, "a number, at most %s", heed__option_number(o->high, high));
         else
-            snprintf(text, room, "a number from %g to %g", o->low, o->high);
+            snprintf(text, room, "a number from %s to %s", heed__option_number(o->low, low),
+                     heed__option_number(o->high, high));
         return text;
     case HEED_OPTION_TYPE_CHOICE:
         text[0] = '\0';
@@ -126,9 +143,8 @@ heed_status heed__option_set_real(const heed__option_parse *p, const heed_option
 {
     bool limited = o->low != 0 || o->high != 0;
     if (!isfinite(v) || (limited && (v < o->low || v > o->high))) {
-        char found[32];
-        snprintf(found, sizeof found, "%g", v);
-        return heed__option_wrong(p, o, found);
+        char found[HEED_OPTION_NUMBER];
+        return heed__option_wrong(p, o, heed__option_number(v, found));
     }
     *(double *)field_of(p, o) = v;
     return HEED_OK;
@@ -253,6 +269,7 @@ static heed_status set_bundle(const heed__option_parse *p, const char *name)
         heed_status status = set_typed(p, o, a[1]);
         if (status)
             return status;
+        p->origin[o - p->set->fields] = HEED_OPTION_BY_BUNDLE;
     }
     return HEED_OK;
 }
@@ -296,7 +313,6 @@ struct scan {
     const char **words;
     int n_words;
     const char **items; /* room for the list being collected */
-    bool *seen;         /* lists already given on the command line */
     const char *bundle; /* the last --preset; NULL: none */
     enum pass pass;
 };
@@ -324,9 +340,8 @@ static heed_status no_value(const heed__option_parse *p, struct word w)
 static heed_status append(struct scan *s, const heed_option *o, const char *value)
 {
     heed_option_list *list = field_of(s->p, o);
-    bool *seen = &s->seen[o - s->p->set->fields];
-    int n = *seen ? list->count : 0; /* the first one replaces the config file's */
-    *seen = true;
+    bool again = s->p->origin[o - s->p->set->fields] == HEED_OPTION_BY_COMMAND_LINE;
+    int n = again ? list->count : 0; /* the first one replaces the config file's */
     for (int i = 0; i < n; i++)
         s->items[i] = list->items[i];
     s->items[n] = value;
@@ -354,16 +369,17 @@ static heed_status take_option(struct scan *s, struct word w, int argc, const ch
     const heed_option *o = off ? off : heed__option_find(p->set, w.name, w.length);
     if (!o)
         return heed__option_unknown(p, w.name, w.length);
-    if (o->type == HEED_OPTION_TYPE_BOOL) {
-        if (s->pass == STORE)
-            *(bool *)field_of(p, o) = !off;
-        return no_value(p, w);
-    }
-    heed_status status = take_value(p, w, argc, argv, i, &value);
+    const bool flag = o->type == HEED_OPTION_TYPE_BOOL;
+    heed_status status = flag ? no_value(p, w) : take_value(p, w, argc, argv, i, &value);
     if (status || s->pass != STORE)
         return status;
-    return o->type == HEED_OPTION_TYPE_LIST ? append(s, o, value)
-                                            : heed__option_set_text(p, o, value);
+    if (flag)
+        *(bool *)field_of(p, o) = !off;
+    else
+        status = o->type == HEED_OPTION_TYPE_LIST ? append(s, o, value)
+                                                  : heed__option_set_text(p, o, value);
+    p->origin[o - p->set->fields] = HEED_OPTION_BY_COMMAND_LINE;
+    return status;
 }
 
 static heed_status scan(struct scan *s, int argc, const char *const *argv)
@@ -402,22 +418,29 @@ heed_status heed_option_parse(const heed_option_set *set, int argc, const char *
                               heed_error *err)
 {
     heed_error own = {0}; /* so that the status is there even if the caller wants no text */
-    heed__option_parse p = {set, values, arena, err ? err : &own, NULL};
+    heed__option_parse p = {set, values, arena, err ? err : &own, NULL, NULL};
     size_t n = (size_t)(argc > 0 ? argc : 0);
     struct scan s = {.p = &p, .result = result, .pass = FIND_BUNDLE};
-    *result = (heed_option_result){HEED_OPTION_RUN, {NULL, 0}};
+    *result = (heed_option_result){.action = HEED_OPTION_RUN};
     s.words = heed_arena_allocate(arena, sizeof *s.words * n);
     s.items = heed_arena_allocate(arena, sizeof *s.items * n);
-    s.seen = heed_arena_allocate(arena, sizeof *s.seen * (size_t)set->count);
-    if (!s.words || !s.items || !s.seen)
+    p.origin = heed_arena_allocate(arena, sizeof *p.origin * (size_t)set->count);
+    if (!s.words || !s.items || !p.origin)
         return heed__fail(p.err, HEED_MEMORY, "out of memory for options");
     for (int i = 0; i < set->count; i++)
-        s.seen[i] = false;
+        p.origin[i] = HEED_OPTION_BY_DEFAULT;
     if (set_defaults(&p))
         return p.err->status;
     for (s.pass = FIND_BUNDLE; s.pass <= STORE; s.pass++)
         if (scan(&s, argc, argv) || (s.pass == FIND_BUNDLE && set_bundle(&p, s.bundle)))
             return p.err->status;
     result->words = (heed_option_list){s.words, s.n_words};
+    result->origins = (heed_option_origins){set, p.origin};
     return result->action == HEED_OPTION_RUN ? check_words(set, result->words, p.err) : HEED_OK;
+}
+
+heed_option_origin heed_option_origin_of(const heed_option_origins *o, const char *name)
+{
+    const heed_option *found = o->set ? heed__option_find(o->set, name, strlen(name)) : NULL;
+    return found ? o->origin[found - o->set->fields] : HEED_OPTION_BY_DEFAULT;
 }

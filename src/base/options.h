@@ -11,7 +11,8 @@ typedef struct heed__option_parse {
     char *values;
     heed_arena *arena;
     heed_error *err;
-    const char *file; /* of the config being read; NULL on the command line */
+    const char *file;           /* of the config being read; NULL on the command line */
+    heed_option_origin *origin; /* of each field */
 } heed__option_parse;
 
 /* Options every set has, named in suggestions and help; the last one only where there are bundles.
@@ -42,6 +43,11 @@ const char *heed__option_expected(const heed_option *o, char text[HEED_OPTION_EX
 /* "option '--threads' is '0', expected a whole number from 1 to 64" */
 heed_status heed__option_wrong(const heed__option_parse *p, const heed_option *o,
                                const char *found);
+
+/* The shortest digits, six or more where that is not exact, that read back as the same number;
+ * into text, which is returned. */
+#define HEED_OPTION_NUMBER 40
+const char *heed__option_number(double v, char text[HEED_OPTION_NUMBER]);
 
 heed_status heed__option_read_config(heed__option_parse *p, const char *path);
 

@@ -4,6 +4,8 @@
 #include "decode/translator.h"
 #include "decode/workers.h"
 
+#include <stdio.h>
+
 struct pairs {
     heed_translator *tr;
     heed_tokens *source, *target;
@@ -21,10 +23,12 @@ static heed_status check_length(const struct pairs *p, int64_t i, const char *si
     int64_t longest = heed_engine_configuration(p->tr->engine)->longest - 1; /* EOS has its place */
     if (tokens->count <= longest)
         return HEED_OK;
-    return heed__fail(
-        err, HEED_ARGUMENT,
-        "the %s of pair %lld has %lld tokens, expected at most %lld as the model takes", side,
-        (long long)i + 1, (long long)tokens->count, (long long)longest);
+    char which[40] = ""; /* of one pair nobody needs to know which */
+    if (p->count > 1)
+        snprintf(which, sizeof which, " of pair %lld", (long long)i + 1);
+    return heed__fail(err, HEED_ARGUMENT,
+                      "the %s%s has %lld tokens, expected at most %lld as the model takes", side,
+                      which, (long long)tokens->count, (long long)longest);
 }
 
 static heed_status prepare(struct pairs *p, const char *const *source, const char *const *target,

@@ -77,15 +77,20 @@ static heed_status check_memory(const heed_model_config *c, heed__model_size siz
                       count / 1e6, bytes / 1e9, there / 1e9, size.widths);
 }
 
-/* Whether a field is in the part of another architecture, which may be empty then. */
-static bool is_foreign(const heed_option *o, int arch)
+int heed__model_owner(size_t offset)
 {
     const heed__model_class *class;
     for (int i = 0; (class = heed__model_class_of(i)); i++)
-        if (i != arch && o->offset >= class->config_at &&
-            o->offset < class->config_at + class->config_size)
-            return true;
-    return false;
+        if (offset >= class->config_at && offset < class->config_at + class->config_size)
+            return i;
+    return -1;
+}
+
+/* Whether a field is in the part of another architecture, which may be empty then. */
+static bool is_foreign(const heed_option *o, int arch)
+{
+    int owner = heed__model_owner(o->offset);
+    return owner >= 0 && owner != arch;
 }
 
 /* The first field is the architecture, on which the others depend. */

@@ -59,6 +59,8 @@ const heed__model_class *heed__model_class_of(int arch);
 
 /* check.c: what heed_model_new would refuse. */
 heed_status heed__model_check(const heed_model_config *config, heed_error *err);
+/* The only architecture that listens to the field at this offset of heed_model_config; -1: all. */
+int heed__model_owner(size_t offset);
 
 /* heed_model_new for weights that are loaded next: all are zero, and none is drawn in vain. */
 heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,

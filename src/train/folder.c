@@ -53,6 +53,10 @@ heed_status heed__folder_make(const char *path, heed_error *err)
     return mkdir(path, 0777) == 0 ? HEED_OK : failed(err, "make the directory", path);
 }
 
+/* A thread that still writes into the folder (heed_trainer_discard) makes a file after its entries
+ * were read; it fails as soon as the folder is gone. */
+#define MOST_TRIES 100
+
 static heed_status remove_entries(DIR *d, const char *path, heed_error *err)
 {
     heed_status status = HEED_OK;
@@ -75,10 +79,16 @@ heed_status heed__folder_remove(const char *path, heed_error *err)
     DIR *d = opendir(path);
     if (!d)
         return errno == ENOENT ? HEED_OK : failed(err, "remove", path);
-    heed_status status = remove_entries(d, path, err);
-    closedir(d);
-    if (!status && rmdir(path) != 0 && errno != ENOENT)
+    heed_status status = HEED_OK;
+    bool there = true;
+    for (int i = 0; !status && there && i < MOST_TRIES; i++) {
+        rewinddir(d);
+        status = remove_entries(d, path, err);
+        there = !status && rmdir(path) != 0 && errno != ENOENT;
+    }
+    if (there)
         status = failed(err, "remove", path);
+    closedir(d);
     return status;
 }
 

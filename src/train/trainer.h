@@ -1,6 +1,6 @@
 /* trainer.h: what the files of the trainer share.
  *
- *     recipe.c      options: checked, stored, compared on resume
+ *     recipe.c      options: stored, compared on resume;  recipe_check.c  which are refused
  *     prepare.c     model and directory: what comes before the first update
  *     prepare_text.c  corpora and vocabularies
  *     trainer.c     the loop
@@ -91,8 +91,11 @@ struct heed_trainer {
     heed_train_progress progress;
 };
 
-/* ---- recipe.c ---- */
+/* ---- recipe_check.c ---- */
 heed_status heed__recipe_check(const heed_recipe *r, heed_error *err);
+
+/* ---- recipe.c ---- */
+extern const heed_option_set heed__recipe_set;
 /* Fills in what "not given" stands for. */
 void heed__recipe_resolve(heed_recipe *r);
 /* Fills in what the model of --from has: shape, tokens, vocabularies.  Texts live in the arena. */
