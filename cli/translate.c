@@ -36,7 +36,7 @@ static const heed_option fields[] = {
         "that each of its words comes from"),
     HEED_OPTION_TEXT(struct translate_settings, alignment_head, "alignment-head", NULL,
                      "LAYER[.HEAD]",
-                     "attention that --alignments reads, from 1; without a head the mean of the "
+                     "attention that --alignments reads, from 1; without a head the sum of the "
                      "layer's; if not given, the last decoder layer but one of three or more"),
     HEED_OPTION_BOOL(struct translate_settings, shortlist, "shortlist", NULL,
                      "look only at pieces that 'heed shortlist' found likely for each line: faster "

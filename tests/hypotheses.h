@@ -52,15 +52,16 @@ static heed_real oracle(const heed_model *m, heed_tape *t, const struct pairs *p
     return last;
 }
 
-/* Three pieces of each row, others in the next: what is wrong is hardly wrong in one alone.  log_z
- * is NULL where log_p is normalised. */
+/* Three pieces of each row, others in the next, from all over the vocabulary: what is wrong is
+ * hardly wrong in one alone.  log_z is NULL where log_p is normalised. */
 static void check_rows(const heed_model *m, heed_tape *t, const struct pairs *p,
                        const struct rows *rows, const heed_real *log_p, const heed_real *log_z)
 {
+    const int32_t columns = (int32_t)heed_model_configuration(m)->target_vocabulary;
     for (int r = 0; r < rows->count; r++)
         for (int k = 0; k < 3; k++) {
-            int32_t v = (r + 6 * k) % VOCABULARY;
-            double found = (double)log_p[r * VOCABULARY + v] - (log_z ? (double)log_z[r] : 0);
+            int32_t v = (r + 6 * k) * 37 % columns;
+            double found = (double)log_p[r * columns + v] - (log_z ? (double)log_z[r] : 0);
             assert_near(found, (double)oracle(m, t, p, &rows->at[r], v), SAME);
         }
 }

@@ -1,10 +1,5 @@
 /* test_align.c: from attention between pieces to pairs of words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "small_transformer.h"
 
 #include "decode/align.h"
 #include "folder.h"
@@ -145,13 +140,125 @@ static void test_parts(void **state)
     assert_string_equal(heed__pharaoh(part, 0, arena, &err), "");
 }
 
+/* ---- a translator's ---- */
+
+/* A model of random numbers whose heads look somewhere all the same. */
+static heed_model *new_translating_model(int decoder_layers)
+{
+    heed_model_config config = small_config();
+    config.decoder_layers = decoder_layers;
+    config.d = 64;
+    config.tying = HEED_TIE_NONE;
+    config.transformer.scale_scores = false;
+    config.source_vocabulary = heed_vocab_size(pieces);
+    config.target_vocabulary = heed_vocab_size(joined);
+    return new_model(&config);
+}
+
+static heed_translator *new_translator(const heed_model *m)
+{
+    heed_error err = {0};
+    heed_translator *tr = heed_translator_new(m, pieces, joined, 1, NULL, &err);
+    if (!tr)
+        fail_msg("%s", err.text);
+    return tr;
+}
+
+/* What the model's own cross-attention says of a pair, in a head (from 1) or in all (0). */
+static const char *aligned_by_model(const heed_model *m, heed__side source, heed__side target,
+                                    int layer, int head)
+{
+    const int64_t ld = source.tokens.count + 1, size = ld * (target.tokens.count + 1);
+    heed_tape *t = new_tape(1);
+    heed_real *sum = calloc((size_t)size, sizeof *sum);
+    const heed_attention_map *maps;
+    heed_batch b;
+    assert_int_equal(heed_batch_pack(arena, &source.tokens, &target.tokens, 1, &b, NULL), HEED_OK);
+    for (int64_t n = heed_model_attention(m, t, &b, &maps); n > 0; n--, maps++)
+        for (int64_t k = 0; k < size; k++)
+            if (maps->kind == HEED_CROSS && maps->layer == layer - 1 &&
+                (!head || maps->head == head - 1))
+                sum[k] += maps->weight[k];
+    const char *text = aligned(source, target, sum, ld);
+    free(sum);
+    heed_tape_free(t);
+    return text;
+}
+
+/* Catches alignments by another layer or head than the one that was asked for or is usual, and
+ * weights of another row than the word's. */
+static void test_translator(void **state)
+{
+    (void)state;
+    enum { LAYERS = 3, HEADS = 4, LINES = 3 };
+    static const char *const lines[LINES] = {"the house is good", "is the good good house", "the"};
+    static const heed_search_options how = {.beam = 2, .n_best = 1, .extra_length = 6};
+    heed_model *m = new_translating_model(LAYERS);
+    heed_translator *tr = new_translator(m);
+    const char *first = NULL;
+    bool differ = false;
+    for (int layer = 0; layer <= LAYERS; layer++)
+        for (int head = 0; head <= HEADS; head++) {
+            heed_translation out[LINES];
+            assert_int_equal(heed_translator_align(tr, layer, head, NULL), HEED_OK);
+            assert_int_equal(heed_translate(tr, &how, lines, LINES, arena, out, NULL), HEED_OK);
+            for (int i = 0; i < LINES; i++) {
+                const bool ended = out[i].id[out[i].tokens - 1] == HEED_EOS;
+                heed__side source = {.vocab = pieces},
+                           target = {.vocab = joined, .tokens = {out[i].id, out[i].tokens - ended}};
+                assert_int_equal(heed_vocab_encode(pieces, lines[i], strlen(lines[i]), arena,
+                                                   &source.tokens, NULL),
+                                 HEED_OK);
+                assert_string_equal(
+                    out[i].alignment,
+                    aligned_by_model(m, source, target, layer ? layer : LAYERS - 1, head));
+            }
+            first = first ? first : out[1].alignment;
+            differ |= strcmp(first, out[1].alignment) != 0;
+        }
+    assert_true(differ);
+    heed_translator_free(tr);
+    heed_model_free(m);
+}
+
+/* Catches a layer or a head that does not exist and is noticed at the first sentence only, or not at
+ * all. */
+static void test_no_such_head(void **state)
+{
+    (void)state;
+    static const struct {
+        int layer, head;
+        const char *text;
+    } wrong[] = {
+        {3, 1, "there is no layer 3: the decoder has 2"},
+        {-1, 1, "there is no layer -1: the decoder has 2"},
+        {1, 5, "there is no layer 1, head 5: the number of heads is 4"},
+        {0, 5, "there is no layer 2, head 5: the number of heads is 4"},
+        {1, -1, "there is no layer 1, head -1: the number of heads is 4"},
+    };
+    heed_model *m = new_translating_model(2);
+    heed_translator *tr = new_translator(m);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        heed_error err = {0};
+        assert_int_equal(heed_translator_align(tr, wrong[i].layer, wrong[i].head, &err),
+                         HEED_ARGUMENT);
+        assert_string_equal(err.text, wrong[i].text);
+    }
+    heed_translation out;
+    assert_int_equal(heed_translate(tr, &(heed_search_options){.beam = 1, .n_best = 1},
+                                    (const char *const[]){"the"}, 1, arena, &out, NULL),
+                     HEED_OK);
+    assert_null(out.alignment);
+    heed_translator_free(tr);
+    heed_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_where_words_begin),
-        cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_where_words_begin),
+        cmocka_unit_test(test_spans),      cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_translator), cmocka_unit_test(test_no_such_head),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

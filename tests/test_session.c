@@ -73,7 +73,7 @@ static void check_model(const heed_model_config *config)
                 next += 1 + i % 3;
             }
             heed_scores out = step(s, &rows, &rng);
-            assert_int_equal(out.columns, VOCABULARY);
+            assert_int_equal(out.columns, config->target_vocabulary);
             assert_null(out.choice);
             check_rows(m, t, p, &rows, out.logit, out.log_z);
             int32_t parent[MOST_ROWS];
@@ -92,11 +92,15 @@ static void check_model(const heed_model_config *config)
 }
 
 /* Catches: a packed layer that is not the trained one: wrong columns, norms, positions, keys of
- * another row, layer or source; a cell that is given away while somebody looks at it. */
+ * another row, layer or source; a cell that is given away while somebody looks at it; columns of a
+ * large vocabulary whose share of the normaliser is left out. */
 static void rows_are_the_forward_pass(void **state)
 {
     (void)state;
     for_each_form(check_model);
+    heed_model_config config = small_config();
+    config.source_vocabulary = config.target_vocabulary = 597; /* chunks of 256, 256 and 85 */
+    check_model(&config);
 }
 
 /* ---- the same bits ---- */
@@ -197,20 +201,21 @@ static void a_row_does_not_depend_on_others(void **state)
 static double difference(const heed_engine *a, const heed_engine *b, const struct pairs *p)
 {
     const heed_engine *engine[2] = {a, b};
+    const int64_t columns = heed_engine_configuration(a)->target_vocabulary;
     heed_real *log_p[2];
     int64_t count = 0;
     for (int k = 0; k < 2; k++) {
         heed_session *s = new_session(engine[k], 1);
         heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 9});
         struct rows rows = {0};
-        log_p[k] = malloc(sizeof *log_p[k] * 8 * 5 * VOCABULARY);
+        log_p[k] = malloc(sizeof *log_p[k] * 8 * 5 * (size_t)columns);
         count = 0;
         add(s, p, 0, 8, &rows);
         for (int i = 0; i < 5; i++) {
             heed_scores out = step(s, &rows, &rng);
             for (int r = 0; r < rows.count; r++)
-                for (int v = 0; v < VOCABULARY; v++)
-                    log_p[k][count++] = out.logit[r * VOCABULARY + v] - out.log_z[r];
+                for (int64_t v = 0; v < columns; v++)
+                    log_p[k][count++] = out.logit[r * columns + v] - out.log_z[r];
         }
         heed_session_free(s);
     }
@@ -271,18 +276,16 @@ static heed_engine *expected_engine(const heed_model *m, heed_number_kind kind)
     return new_engine(m);
 }
 
-static void check_conversion(int score)
+static void check_conversion(heed_model_config config)
 {
 #ifdef HEED_DOUBLE
     static const double allowed[] = {1e-6, 0.002, 1e-6, 1e-6}; /* what is stored is float */
 #else
     static const double allowed[] = {0, 0.002, 0, 0};
 #endif
-    heed_model_config config = small_config();
     config.tying = HEED_TIE_NONE;
-    config.attention.score = score;
     config.transformer.positions = HEED_POSITIONS_LEARNED;
-    config.source_vocabulary = VOCABULARY + 30;
+    config.source_vocabulary = config.target_vocabulary + 30;
     heed_model *m = new_model(&config);
     struct pairs *p = draw_pairs(8, 41);
     save(m);
@@ -308,12 +311,95 @@ static void check_conversion(int score)
     heed_model_free(m);
 }
 
-/* Catches: a file that is not the model that was converted, for every kind of numbers. */
+/* Catches: a file that is not the model that was converted, for every kind of numbers; the second
+ * portion of a table that is too large to be read at once. */
 static void a_converted_model_is_the_model(void **state)
 {
     (void)state;
-    check_conversion(HEED_SCORE_SCALED_DOT);
-    check_conversion(HEED_SCORE_COSINE);
+    heed_model_config config = small_config();
+    check_conversion(config);
+    config.attention.score = HEED_SCORE_COSINE;
+    check_conversion(config);
+    config.d = 256;
+    config.target_vocabulary = 4133; /* 2^20 numbers, and 37 rows more */
+    check_conversion(config);
+}
+
+/* ---- attention ---- */
+
+/* Each head alone, bit by bit, and all of a layer together. */
+static void check_cross_weights(const heed_engine *e, const struct pairs *p, int i,
+                                const heed_attention_map *maps, int64_t count)
+{
+    for (const heed_attention_map *m = maps, *end = maps + count; m < end; m++) {
+        const heed_real *one, *all;
+        const int64_t size = m->queries * m->keys;
+        int64_t ld;
+        if (m->kind != HEED_CROSS)
+            continue;
+        assert_int_equal(heed__cross_weights(e, &p->source[i], &p->target[i], m->layer, m->head,
+                                             p->arena, &one, &ld, NULL),
+                         HEED_OK);
+        assert_int_equal(ld, m->keys);
+        assert_memory_equal(one, m->weight, (size_t)size * sizeof *one);
+        if (m->head)
+            continue;
+        assert_int_equal(heed__cross_weights(e, &p->source[i], &p->target[i], m->layer, -1,
+                                             p->arena, &all, &ld, NULL),
+                         HEED_OK);
+        for (int64_t k = 0; k < size; k++) {
+            double sum = 0;
+            for (const heed_attention_map *h = m; h < end && h->layer == m->layer; h++)
+                sum += (double)h->weight[k];
+            assert_near((double)all[k], sum, SAME);
+        }
+    }
+}
+
+static void check_attention(const heed_model_config *config)
+{
+    heed_model *m = new_model(config);
+    heed_engine *e = new_engine(m);
+    heed_tape *t = new_tape(1);
+    struct pairs *p = draw_pairs(6, 51);
+    for (int i = 0; i < p->count; i++) {
+        const heed_attention_map *found, *wanted;
+        heed_error err = {0};
+        heed_batch b = pack(p, i, 1);
+        int64_t n;
+        if (heed_engine_attention(e, &p->source[i], &p->target[i], p->arena, &found, &n, &err))
+            fail_msg("%s", err.text);
+        heed_tape_reset(t);
+        assert_int_equal(n, heed_model_attention(m, t, &b, &wanted));
+        for (int64_t k = 0; k < n; k++) {
+            const heed_attention_map *f = &found[k], *w = &wanted[k];
+            assert_true(f->kind == w->kind && f->layer == w->layer && f->head == w->head);
+            assert_true(f->queries == w->queries && f->keys == w->keys && !f->sentence);
+            for (int64_t j = 0; j < w->queries * w->keys; j++)
+                assert_near((double)f->weight[j], (double)w->weight[j], SAME);
+        }
+        check_cross_weights(e, p, i, found, n);
+    }
+    pairs_free(p);
+    heed_tape_free(t);
+    heed_engine_free(e);
+    heed_model_free(m);
+}
+
+/* Catches: weights of another layer, head, kind or token than the map says, and tokens that are
+ * seen before they come. */
+static void engines_show_the_attention_of_the_model(void **state)
+{
+    (void)state;
+    for_each_form(check_attention);
+    heed_model_config config = small_config();
+    config.encoder_layers = 1;
+    config.decoder_layers = 3;
+    check_attention(&config);
+    for (int i = 2; i < ARCHITECTURES; i++) { /* they are not packed */
+        config = small_config_of(i);
+        check_attention(&config);
+    }
 }
 
 /* ---- refusals and memory ---- */
@@ -368,6 +454,37 @@ static void wrong_calls_are_refused(void **state)
     heed_session_free(s);
     heed_engine_free(e);
     heed_model_free(m);
+}
+
+/* Catches: alignments by the zeros of a head that does not exist, and models that do not look. */
+static void there_is_no_such_head(void **state)
+{
+    (void)state;
+    static const struct {
+        int arch, layer, head;
+        const char *text;
+    } wrong[] = {
+        {0, 0, 4, "there is no cross-attention of layer 1, head 5 to align by"},
+        {0, 2, 0, "there is no cross-attention of layer 3, head 1 to align by"},
+        {1, 0, 0, "this model has no attention to look at"},
+        {2, 0, 1, "there is no cross-attention of layer 1, head 2 to align by"},
+    };
+    struct pairs *p = draw_pairs(1, 61);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        heed_model_config config = small_config_of(wrong[i].arch);
+        heed_model *m = new_model(&config);
+        heed_engine *e = new_engine(m);
+        heed_error err = {0};
+        const heed_real *weight;
+        int64_t ld;
+        assert_int_equal(heed__cross_weights(e, p->source, p->target, wrong[i].layer, wrong[i].head,
+                                             p->arena, &weight, &ld, &err),
+                         HEED_ARGUMENT);
+        assert_string_equal(err.text, wrong[i].text);
+        heed_engine_free(e);
+        heed_model_free(m);
+    }
+    pairs_free(p);
 }
 
 /* One translation, with a beam that widens and narrows and a sentence that joins. */
@@ -451,7 +568,9 @@ int main(void)
         cmocka_unit_test(a_row_does_not_depend_on_others),
         cmocka_unit_test(bytes_are_near_the_numbers),
         cmocka_unit_test_setup_teardown(a_converted_model_is_the_model, make_folder, remove_folder),
+        cmocka_unit_test(engines_show_the_attention_of_the_model),
         cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(there_is_no_such_head),
         cmocka_unit_test(memory_fails_at_every_allocation),
         cmocka_unit_test(a_warm_session_asks_for_no_memory),
     };

@@ -106,24 +106,25 @@ static void translations_are_found(void **state)
     heed_engine_free(e);
 }
 
-/* Catches: columns of another piece, a normaliser over what is not on the list, lists of a
- * neighbour. */
-static void logits_are_those_of_the_list(void **state)
+/* What the list of a sentence is known to be. */
+struct known {
+    int64_t least, most;
+    int32_t on, off; /* a piece that is on it, and one that is not */
+};
+
+/* Two sentences by their lists against all of m's vocabulary. */
+static void check_lists(heed_engine *e, const heed_model *m, int threads, const heed_tokens *source,
+                        const struct known *known)
 {
-    (void)state;
-    heed_engine *e = open_engine();
-    const int32_t a[] = {word(3, false), word(7, false)}, b[] = {word(9, false)};
-    const heed_tokens source[] = {{a, 2}, {b, 1}};
     const int32_t tokens[2] = {HEED_BOS, HEED_BOS};
-    for (int bits = 6; bits <= 8; bits++) {
+    static const int bits[] = {0, 7, 8};
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
         heed_session *s[2];
         heed_scores all, some;
-        if (bits > 6) {
-            heed__weights_free(e->weights);
-            e->weights = heed__weights_of(model, bits, NULL, NULL);
-        }
+        heed__weights_free(e->weights);
+        e->weights = heed__weights_of(m, bits[i], NULL, NULL);
         for (int k = 0; k < 2; k++) {
-            s[k] = heed_session_new(e, &(heed_session_options){1, k}, NULL, NULL);
+            s[k] = heed_session_new(e, &(heed_session_options){threads, k}, NULL, NULL);
             assert_int_equal(heed_session_add(s[k], source, 2, NULL), HEED_OK);
             assert_int_equal(heed_session_step(s[k], tokens, k ? &some : &all, NULL), HEED_OK);
         }
@@ -132,8 +133,9 @@ static void logits_are_those_of_the_list(void **state)
         for (int r = 0; r < 2; r++) {
             const heed_tokens *list = &some.choice[r];
             double sum = 0;
-            assert_true(list->count < 12 && list->count <= some.columns);
-            assert_true(holds(list, word(r ? 9 : 3, true)) && !holds(list, word(r ? 3 : 9, true)));
+            assert_true(list->count >= known[r].least && list->count <= known[r].most);
+            assert_true(list->count <= some.columns);
+            assert_true(holds(list, known[r].on) && !holds(list, known[r].off));
             for (int64_t j = 0; j < list->count; j++) {
                 heed_real x = some.logit[r * some.columns + j];
                 assert_memory_equal(&x, &all.logit[r * all.columns + list->id[j]], sizeof x);
@@ -145,6 +147,94 @@ static void logits_are_those_of_the_list(void **state)
         heed_session_free(s[0]);
         heed_session_free(s[1]);
     }
+}
+
+/* Catches: columns of another piece, a normaliser over what is not on the list, lists of a
+ * neighbour. */
+static void logits_are_those_of_the_list(void **state)
+{
+    (void)state;
+    heed_engine *e = open_engine();
+    const int32_t a[] = {word(3, false), word(7, false)}, b[] = {word(9, false)};
+    const heed_tokens source[] = {{a, 2}, {b, 1}};
+    const struct known known[] = {{1, 11, word(3, true), word(9, true)},
+                                  {1, 11, word(9, true), word(3, true)}};
+    check_lists(e, model, 1, source, known);
+    heed_engine_free(e);
+}
+
+static void add_list(heed_safetensors_writer *w, const char *name, const int32_t *data,
+                     int64_t count, heed_error *err)
+{
+    heed_stored s = {.name = name,
+                     .dtype = HEED_I32,
+                     .rank = 1,
+                     .dim = {count},
+                     .data = data,
+                     .bytes = (size_t)count * sizeof *data};
+    heed_safetensors_writer_add(w, &s, err);
+}
+
+/* A shortlist's file for so many pieces of the source; EOS is always on the list. */
+static void write_lists(const char *path, const int32_t *offset, int64_t sources,
+                        const int32_t *token)
+{
+    static const int32_t always = HEED_EOS;
+    heed_error err = {0};
+    heed_safetensors_writer *w = heed_safetensors_writer_new(NULL, &err);
+    add_list(w, "offset", offset, sources + 1, &err);
+    add_list(w, "token", token, offset[sources], &err);
+    add_list(w, "always", &always, 1, &err);
+    if (err.status || heed_safetensors_writer_write(w, path, &err))
+        fail_msg("%s", err.text);
+    heed_safetensors_writer_free(w);
+}
+
+/* Catches: the same where a list has more columns than a chunk of the normaliser, each list another
+ * number of chunks, and threads share them. */
+static void so_are_those_of_long_lists(void **state)
+{
+    (void)state;
+    enum { PIECES = 700, A = 100, B = 101, EVEN = PIECES / 2, UPPER = 600 };
+    static int32_t offset[PIECES + 1], token[EVEN + UPPER];
+    static const int32_t a = A, b = B;
+    const heed_tokens source[] = {{&a, 1}, {&b, 1}};
+    const struct known known[] = {{EVEN, EVEN, 698, 699}, {UPPER + 1, UPPER + 1, 699, 98}};
+    heed_model_config wide = small_config();
+    wide.d = 128; /* enough work for threads */
+    wide.source_vocabulary = wide.target_vocabulary = PIECES;
+    heed_model *m = new_model(&wide);
+    heed_engine *e = heed_engine_new(m, NULL, NULL);
+    for (int i = 0; i < EVEN; i++)
+        token[i] = 2 * i;
+    for (int i = 0; i < UPPER; i++)
+        token[EVEN + i] = PIECES - UPPER + i;
+    for (int i = 0; i <= PIECES; i++)
+        offset[i] = i <= A ? 0 : i <= B ? EVEN : EVEN + UPPER;
+    const char *path = in_folder("long.safetensors");
+    write_lists(path, offset, PIECES, token);
+    assert_int_equal(heed__shortlist_open(&e->shortlist, path, PIECES, PIECES, NULL, NULL),
+                     HEED_OK);
+    check_lists(e, m, 1, source, known);
+    check_lists(e, m, 2, source, known);
+    heed_engine_free(e);
+    heed_model_free(m);
+}
+
+/* Catches: a prefix whose pieces are impossible because no word of the source asks for them. */
+static void what_is_wanted_is_on_the_list(void **state)
+{
+    (void)state;
+    heed_engine *e = open_engine();
+    heed_session *s = heed_session_new(e, &(heed_session_options){1, true}, NULL, NULL);
+    const int32_t source = word(3, false), wanted = word(9, true), bos = HEED_BOS;
+    heed_scores out;
+    assert_int_equal(s->stepper.add(s->stepper.self, &(heed_tokens){&source, 1},
+                                    &(heed_tokens){&wanted, 1}, 1, NULL),
+                     HEED_OK);
+    assert_int_equal(heed_session_step(s, &bos, &out, NULL), HEED_OK);
+    assert_true(holds(&out.choice[0], word(3, true)) && holds(&out.choice[0], wanted));
+    heed_session_free(s);
     heed_engine_free(e);
 }
 
@@ -191,7 +281,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(translations_are_found),
         cmocka_unit_test(logits_are_those_of_the_list),
+        cmocka_unit_test(so_are_those_of_long_lists),
         cmocka_unit_test(foreign_lists_are_refused),
+        cmocka_unit_test(what_is_wanted_is_on_the_list),
         cmocka_unit_test(nothing_to_learn_from_is_an_error),
     };
     return cmocka_run_group_tests_name("shortlist", tests, set_up, tear_down);

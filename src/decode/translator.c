@@ -140,12 +140,19 @@ const heed_engine *heed_translator_engine(const heed_translator *tr)
 heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err)
 {
     const heed_model_config *c = heed_engine_configuration(tr->engine);
-    const int last = c->arch == HEED_ARCH_RNN ? 1 : (int)c->decoder_layers; /* that attend */
+    const bool rnn = c->arch == HEED_ARCH_RNN;
+    const int last = rnn ? 1 : (int)c->decoder_layers; /* that attend */
+    const int heads = rnn ? 1 : (int)c->transformer.heads;
     if (layer < 0 || layer > last)
         return heed__fail(err, HEED_ARGUMENT, "there is no layer %d: the decoder has %d", layer,
                           last);
+    layer = layer ? layer : last > 2 ? last - 1 : last;
+    if (head < 0 || head > heads)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "there is no layer %d, head %d: the number of heads is %d", layer, head,
+                          heads);
     tr->aligns = true;
-    tr->align_layer = layer ? layer : last > 2 ? last - 1 : last;
+    tr->align_layer = layer;
     tr->align_head = head;
     return HEED_OK;
 }
