@@ -78,19 +78,22 @@ void progress_forecast(struct progress *p, const heed_train_forecast *f)
 {
     progress_end(p);
     if (p->json) {
-        printf("{\"pairs\": %lld, \"validation_pairs\": %lld, \"source_vocabulary\": %lld, "
+        printf("{\"pairs\": %lld, \"validation_pairs\": %lld, \"left_out\": %lld, "
+               "\"source_vocabulary\": %lld, "
                "\"target_vocabulary\": %lld, \"parameters\": %lld, \"memory_bytes\": %zu, "
                "\"tokens_per_second\": %.0f, \"seconds_per_update\": %.4g, "
                "\"seconds_per_epoch\": %.4g, \"updates_per_epoch\": %lld}\n",
-               (long long)f->pairs, (long long)f->valid_pairs, (long long)f->source_vocabulary,
-               (long long)f->target_vocabulary, (long long)f->parameters, f->memory,
-               f->tokens_per_second, f->seconds_per_update, f->seconds_per_epoch,
-               (long long)f->updates_per_epoch);
+               (long long)f->pairs, (long long)f->valid_pairs, (long long)f->left_out,
+               (long long)f->source_vocabulary, (long long)f->target_vocabulary,
+               (long long)f->parameters, f->memory, f->tokens_per_second, f->seconds_per_update,
+               f->seconds_per_epoch, (long long)f->updates_per_epoch);
         return;
     }
     char epoch[32];
     printf("pairs            %lld to train, %lld to validate\n", (long long)f->pairs,
            (long long)f->valid_pairs);
+    if (f->left_out)
+        printf("left out         %lld pairs that are too long\n", (long long)f->left_out);
     printf("vocabulary       %lld source, %lld target\n", (long long)f->source_vocabulary,
            (long long)f->target_vocabulary);
     printf("parameters       %lld\n", (long long)f->parameters);
@@ -118,9 +121,12 @@ void progress_summary(struct progress *p, const char *folder, const heed_train_r
     const heed_train_progress *t = &r->last;
     char time[32];
     if (p->json) {
-        printf("{\"updates\": %lld, \"seconds\": %.1f, \"metric\": \"%s\", \"best\": %.6g, "
+        char best[32] = "null";
+        if (isfinite(t->best))
+            snprintf(best, sizeof best, "%.6g", t->best);
+        printf("{\"updates\": %lld, \"seconds\": %.1f, \"metric\": \"%s\", \"best\": %s, "
                "\"best_update\": %lld, \"averaged\": %d",
-               (long long)t->update, t->seconds, t->metric, t->best, (long long)t->best_update,
+               (long long)t->update, t->seconds, t->metric, best, (long long)t->best_update,
                r->averaged);
         if (isfinite(r->average_score))
             printf(", \"average\": %.6g", r->average_score);

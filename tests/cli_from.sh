@@ -69,6 +69,40 @@ run train --resume n --max-updates 2
 exits 0; says 'after 2 updates'
 mv elsewhere m
 
+# Catches a resumed run that validates differently from one that was not stopped: without placeholders,
+# or with lines cut elsewhere.
+awk -F '\t' -v OFS='\t' '{ url = "http://x.org/" NR; sub(/\.$/, " " url ".", $1); sub(/\.$/, " " url ".", $2) } 1' \
+    pairs.tsv | tail -n 20 >links.tsv
+short="--from m --tsv short.tsv --valid-tsv links.tsv --threads 1 --valid-beam 1 --valid-every 2"
+# shellcheck disable=SC2086
+{
+    run train --model whole $short --max-updates 4
+    exits 0; grep '^update 4:' err >before
+    run train --model stopped $short --max-updates 2
+    exits 0
+}
+run train --resume stopped --max-updates 4
+exits 0; grep '^update 4:' err >after
+same before after
+same whole/model.safetensors stopped/model.safetensors
+
+# Catches a validation that spells the names that `heed translate` copies.
+for name in Quorvik Brzezno Tazolmir Welgunde; do
+    printf 'Today, the man sees %s.\tHeute sieht der Mann %s.\n' $name $name
+done >names.tsv
+cut -f 1 names.tsv >names.en
+cut -f 2 names.tsv >names.de
+[ -e m/names.txt ]; verdict $? 'there is no names.txt: this proves nothing'
+# shellcheck disable=SC2086
+run train --model named --from m --tsv pairs.tsv --valid-tsv names.tsv --threads 1 --valid-beam 1 $still --json
+exits 0
+sed 's/.*"best": \([0-9.]*\),.*/\1/' out >before
+run evaluate --model named --source names.en --reference names.de --beam 1 --metric bleu --json
+exits 0
+sed 's/.*"score":\([0-9.]*\).*/\1/' out >after
+paste before after | awk '{ exit !($1 > 0 && ($1 - $2) ^ 2 < 1e-4) }'
+verdict $? "validation says BLEU $(cat before), evaluate $(cat after)"
+
 # Catches matrices of bytes that are read as something else: converted once more, they translate alike.
 for bits in 7 8; do
     rm -rf n

@@ -105,6 +105,29 @@ exits 0; says '^parameters  *[0-9]'; says '^memory  *[0-9]'; says '^epoch  *[0-9
 run train --model m $base --dry-run --json
 exits 0; says '^{"pairs": 300, "validation_pairs": 10, .*"parameters": [0-9]'; nothing_left
 
+# Catches a vocabulary that is learned from all of a large text, and not from 2,000,000 of its lines.
+awk 'BEGIN { for (i = 0; i < 1050000; i++) print i % 50 ? "a\tb" : "s" i "\tt" i }' >many.tsv
+run train --model m --preset tiny --d 8 --ff 8 --heads 1 --tokens whitespace --tsv many.tsv --threads 1 --batch-tokens 256 \
+    --dry-run --json
+exits 0; nothing_left
+awk -F '"source_vocabulary": ' '{ exit !($2 + 0 > 39000 && $2 + 0 < 41000) }' out
+verdict $? 'not a sample of the words'
+rm many.tsv
+
+# Catches a vocabulary that is called what --vocab-type says, whatever it is.
+run vocab train --output bpe.spm --type bpe --size 60 train.s
+exits 0
+# shellcheck disable=SC2086
+run train --model m $small --source train.s --target train.t --vocab bpe.spm --max-updates 1 --valid-beam 1
+exits 0
+grep -q '"tokens": "bpe"' m/config.json; verdict $? 'config.json calls it something else'
+
+# Catches a score that there is not, as a number that JSON does not have.
+sed 's/"best": [0-9.e-]*/"best": null/' m/training/latest/state.json >state && mv state m/training/latest/state.json
+run train --resume m --json
+exits 0; says '"best": null, '
+rm -rf m
+
 # Catches bad input that is taken, described badly, or leaves something behind.
 bad() { # CODE TEXT ARGUMENT...
     code=$1 text=$2
@@ -115,6 +138,7 @@ bad() { # CODE TEXT ARGUMENT...
 printf 'one line\n' >short.t
 head -c 3000 /dev/urandom >binary.t
 printf '\n\n' >empty.s
+head -n 2 train.s | tr '\n' ' ' >long.s
 mkdir -p sealed
 ok="--source train.s --target train.t --max-updates 1"
 bad 2 "missing option '--model'" --source train.s --target train.t
@@ -138,6 +162,9 @@ bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --mode
     bad 1 "'nowhere/m'" --model nowhere/m $ok --tokens whitespace
     bad 1 "raise --max-tokens" --model m $ok $small --tokens whitespace --max-tokens 2
     bad 1 "raise --longest" --model m $ok $small --tokens whitespace --longest 5
+    bad 1 "validation set: none of the 1 pairs has at most 20 tokens on either side" --model m $ok $small \
+        --tokens whitespace --longest 20 --valid-source long.s --valid-target long.s
+    mentions 'raise --longest'
     bad 2 '--vocab-type bpe learns to cut words' --model m $ok --tokens whitespace --vocab-type bpe
     bad 2 '--vocab-min-count needs --tokens whitespace' --model m $ok --vocab-min-count 2
     bad 2 '--momentum needs --optimizer sgd or rmsprop' --model m $ok --momentum 0.9

@@ -221,8 +221,8 @@ static void test_translator(void **state)
     heed_model_free(m);
 }
 
-/* Catches a layer or a head that does not exist and is noticed at the first sentence only, or not at
- * all. */
+/* Catches a layer or a head that does not exist and is noticed at the first sentence only, or not
+ * at all. */
 static void test_no_such_head(void **state)
 {
     (void)state;

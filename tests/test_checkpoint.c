@@ -192,6 +192,36 @@ static void test_changed_data(void **state)
     write_pairs(in_room("train.s"), in_room("train.t"), 61, 1);
     assert_int_equal(train_in(in_room("m"), NULL, true, NULL, NULL, &err), HEED_STATE);
     assert_non_null(strstr(err.text, "its training data has changed: 61 pairs"));
+    write_pairs(in_room("train.s"), in_room("train.t"), 60, 1);
+    write_pairs(in_room("valid.s"), in_room("valid.t"), 7, 2);
+    err.status = HEED_OK;
+    assert_int_equal(train_in(in_room("m"), NULL, true, NULL, NULL, &err), HEED_STATE);
+    assert_non_null(strstr(err.text, "its validation data has changed: 7 pairs"));
+}
+
+/* Catches saves from before the validation data was stored that are no longer read. */
+static void test_save_without_validation_data(void **state)
+{
+    (void)state;
+    size_t n;
+    train_well(in_room("m"), MORE("--max-updates", "20"), false);
+    char *text = bytes_of(in_room("m/training/step-20/state.json"), &n);
+    FILE *f = fopen(in_room("m/training/step-20/state.json"), "w");
+    int left_out = 0;
+    assert_non_null(f);
+    for (const char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        bool later = strstr(line, "\"valid_pairs\"") || strstr(line, "\"valid_source_bytes\"") ||
+                     strstr(line, "\"valid_target_bytes\"");
+        left_out += later;
+        if (!later)
+            fprintf(f, "%s\n", line);
+    }
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(left_out, 3);
+    free(text);
+    train_well(in_room("m"), MORE("--max-updates", "21"), true);
+    assert_true(is_there(in_room("m/training/step-21")));
+    assert_null(strstr(warnings, "not whole"));
 }
 
 /* Catches two processes that save into one directory. */
@@ -311,9 +341,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         /* The first two fork, before anything here has used OpenMP. */
-        TEST(test_write_fails_anywhere), TEST(test_full_disk),     TEST(test_keeps_what_is_needed),
-        TEST(test_average_is_the_mean),  TEST(test_damaged_saves), TEST(test_no_whole_save),
-        TEST(test_what_may_change),      TEST(test_changed_data),  TEST(test_lock),
+        TEST(test_write_fails_anywhere),
+        TEST(test_full_disk),
+        TEST(test_keeps_what_is_needed),
+        TEST(test_average_is_the_mean),
+        TEST(test_damaged_saves),
+        TEST(test_no_whole_save),
+        TEST(test_what_may_change),
+        TEST(test_changed_data),
+        TEST(test_lock),
+        TEST(test_save_without_validation_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void test_spans_survive(void **state)
     heed_translation out[N * BEST];
     for (int i = 0; i < N; i++)
         lines[i] = draw_with_spans((uint64_t)i, each[i]);
-    heed__translator_trained(translator, &knows);
+    heed__translator_trained(translator, &knows, NULL);
     for (size_t h = 0; h < sizeof how / sizeof *how; h++) {
         translate(&how[h], lines, N, out);
         for (int i = 0; i < N * (int)how[h].n_best; i++)
@@ -79,7 +79,7 @@ static void test_spans_survive(void **state)
     for (int i = 0; i < N; i++)
         kept += times(out[i].text, kinds[0]);
     assert_int_equal(kept, 0);
-    heed__translator_trained(translator, &plain);
+    heed__translator_trained(translator, &plain, NULL);
     heed_translator_protect(translator, true); /* it does not know them */
     translate(&how[0], lines, 1, out);
     assert_int_equal(times(out[0].text, kinds[0]), 0);

@@ -17,11 +17,11 @@
 struct watch {
     int stop_question; /* stop at this question, from 1; 0: never */
     int questions;
-    int64_t stop_after;  /* updates; 0: never */
-    int64_t poison;      /* make this update's gradient NaN; 0: none */
-    int poisonings;      /* how many times */
-    bool poison_weights; /* instead of the gradient */
-    int64_t updates;     /* progress calls of that kind */
+    int64_t stop_after;   /* updates; 0: never */
+    int64_t poison;       /* make this update's gradient NaN; 0: none */
+    int poisonings;       /* how many times */
+    double poison_factor; /* of weights, instead of the gradient; 0: none */
+    int64_t updates;      /* progress calls of that kind */
     int validations, rollbacks;
     double first_loss, rate;
     char warnings[2048], lines[2048];
@@ -64,9 +64,12 @@ static void watch_gradients(void *context, heed_params *p, int64_t update)
     struct watch *w = context;
     if (update == w->poison && w->poisonings > 0) {
         w->poisonings--;
-        if (w->poison_weights)
-            heed_tensor_data(heed_params_entry(p, 0).tensor)[0] = -(heed_real)NAN;
-        else
+        heed_tensor *weights = heed_params_entry(p, 0).tensor;
+        /* One that is no number is enough. */
+        int64_t n = isnan(w->poison_factor) ? 1 : heed_tensor_count(weights);
+        for (int64_t i = 0; w->poison_factor != 0 && i < n; i++)
+            heed_tensor_data(weights)[i] *= (heed_real)w->poison_factor;
+        if (w->poison_factor == 0)
             heed_tensor_grad(heed_params_entry(p, 1).tensor)[0] = (heed_real)NAN;
     }
 }
@@ -239,7 +242,7 @@ static void test_gives_up(void **state)
 static void test_nan_has_no_sign(void **state)
 {
     (void)state;
-    struct watch w = {.poison = 12, .poisonings = 4, .poison_weights = true};
+    struct watch w = {.poison = 12, .poisonings = 4, .poison_factor = -NAN};
     heed_train_hooks hooks = hooks_of(&w);
     heed_error err = {0};
     assert_int_equal(train_in(in_room("m"), NULL, false, &hooks, NULL, &err), HEED_NUMERIC);
@@ -257,6 +260,62 @@ static void test_absurd_rate(void **state)
     assert_int_equal(train_in(in_room("m"), MORE("--rate", "1e20"), false, &hooks, NULL, &err),
                      HEED_NUMERIC);
     assert_int_equal(w.rollbacks, 3);
+}
+
+/* Catches weights that nothing can be computed with and that are validated, published or saved, to
+ * be gone back to. */
+static void test_saves_nothing_absurd(void **state)
+{
+    (void)state;
+    static const char *const cases[][5] = {
+        {"--valid-every", "1"},
+        {"--save-every", "1", "--valid-every", "0"},
+        {"--valid-every", "1", "--valid-lines", "0"},
+        {"--max-updates", "1", "--valid-lines", "0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct watch w = {0};
+        heed_train_hooks hooks = hooks_of(&w);
+        heed_error err = {0};
+        const char *const *c = cases[i];
+        assert_int_equal(train_in(in_room("m"),
+                                  MORE("--schedule", "constant", "--warmup", "0", "--rate", "1e30",
+                                       c[0], c[1], c[2], c[3]),
+                                  false, &hooks, NULL, &err),
+                         HEED_NUMERIC);
+        assert_int_equal(w.rollbacks, 3);
+        assert_int_equal(w.validations, 0);
+        assert_non_null(strstr(w.warnings, "after update 1 the loss is "));
+        assert_non_null(strstr(w.warnings, "back to update 0, with the learning rate times 0.5"));
+        assert_non_null(strstr(err.text, "choose a smaller --rate"));
+        assert_false(is_there(in_room("m/training/step-1")));
+        assert_false(is_there(in_room("m/training/best.safetensors")));
+        remove_tree(in_room("m"));
+    }
+}
+
+/* Catches weights that only a validation shows to be absurd: those that a resumed run starts
+ * with. */
+static void test_absurd_validation(void **state)
+{
+    (void)state;
+    static const struct {
+        double factor;
+        const char *text;
+    } cases[] = {{NAN, "after update 12 the weights of '"},
+                 {1e6, "after update 12 the validation loss is "}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct watch first = {
+            .poison = 12, .poisonings = 1, .poison_factor = cases[i].factor, .stop_after = 12};
+        struct watch second = {0};
+        train_well(in_room("m"), NULL, false, &first);
+        heed_train_result r = train_well(in_room("m"), MORE("--valid-every", "12"), true, &second);
+        assert_int_equal(r.last.update, 30);
+        assert_int_equal(second.rollbacks, 1);
+        assert_non_null(strstr(second.warnings, cases[i].text));
+        assert_non_null(strstr(second.warnings, "back to update 10, "));
+        remove_tree(in_room("m"));
+    }
 }
 
 /* Catches a patience that is not counted, or reset by equal scores. */
@@ -303,6 +362,32 @@ static void test_holds_out(void **state)
     assert_int_equal(f.pairs, 57);
     assert_non_null(strstr(w.lines, "3 of the pairs are held out"));
     heed_trainer_free(t);
+    heed_arena_free(arena);
+}
+
+/* Catches pairs that are left out without a word. */
+static void test_tells_what_is_too_long(void **state)
+{
+    (void)state;
+    struct watch w = {0};
+    heed_error err = {0};
+    FILE *s = fopen(in_room("train.s"), "a"), *t = fopen(in_room("train.t"), "a");
+    assert_true(s && t);
+    for (int i = 0; i < 20; i++)
+        fprintf(s, "w1%c", i < 19 ? ' ' : '\n');
+    fputs("w1\n", t);
+    assert_int_equal(fclose(s) | fclose(t), 0);
+    train_well(in_room("m"), MORE("--max-tokens", "20", "--accumulate", "9"), false, &w);
+    assert_string_equal(w.warnings, "1 of 61 pairs are left out: more than 20 tokens "
+                                    "(--max-tokens) on a side\n");
+    heed_arena *arena = heed_arena_new(NULL, &err);
+    heed_recipe r = recipe_with(arena, MORE("--longest", "20"));
+    heed_train_forecast f;
+    heed_trainer *trainer = heed_trainer_new(in_room("n"), &r, NULL, NULL, &err);
+    assert_non_null(trainer);
+    assert_int_equal(heed_trainer_forecast(trainer, &f, &err), HEED_OK);
+    assert_int_equal(f.left_out, 1);
+    heed_trainer_free(trainer);
     heed_arena_free(arena);
 }
 
@@ -480,9 +565,12 @@ int main(void)
         TEST(test_gives_up),
         TEST(test_absurd_rate),
         TEST(test_nan_has_no_sign),
+        TEST(test_saves_nothing_absurd),
+        TEST(test_absurd_validation),
         TEST(test_patience),
         TEST(test_epochs),
         TEST(test_holds_out),
+        TEST(test_tells_what_is_too_long),
         TEST(test_forecast),
         TEST(test_refusals),
         TEST(test_discard),

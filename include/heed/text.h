@@ -200,7 +200,8 @@ typedef struct heed_batches_position {
 heed_batches_position heed_batches_tell(const heed_batches *b);
 heed_status heed_batches_seek(heed_batches *b, heed_batches_position p, heed_error *err);
 typedef struct heed_batches_report {
-    int64_t left_out;                     /* pairs above max_tokens, once for each window entered */
+    int64_t drawn;                        /* pairs of the windows entered */
+    int64_t left_out;                     /* of these, above max_tokens */
     int64_t source_tokens, target_tokens; /* handed out, EOS included */
 } heed_batches_report;
 /* Since the start or the last seek. */

@@ -365,6 +365,7 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
 /* What a run would need, from a few updates that are thrown away: do not run the trainer then. */
 typedef struct heed_train_forecast {
     int64_t pairs, valid_pairs;
+    int64_t left_out; /* of the pairs, too long; reckoned from those that were drawn */
     int64_t source_vocabulary, target_vocabulary;
     int64_t parameters;
     size_t memory; /* bytes of parameters, moments and the largest batch */

@@ -30,8 +30,8 @@ heed_engine *heed__engine_open(const heed_model_config *config, const char *weig
                                const heed_allocator *allocator, heed_error *err);
 
 /* attention.c: where the tokens of a target, then EOS, looked in the source and its EOS: (target+1,
- * source+1), *ld apart, of one head of a decoder layer, or of all, added up (head -1).  Lives in the
- * arena. */
+ * source+1), *ld apart, of one head of a decoder layer, or of all, added up (head -1).  Lives in
+ * the arena. */
 heed_status heed__cross_weights(const heed_engine *e, const heed_tokens *source,
                                 const heed_tokens *target, int layer, int head, heed_arena *arena,
                                 const heed_real **weight, int64_t *ld, heed_error *err);

@@ -44,8 +44,10 @@ static heed_status check_vocabularies(const heed_vocab *source, const heed_vocab
     return HEED_OK;
 }
 
-void heed__translator_trained(heed_translator *tr, const heed_text_config *text)
+void heed__translator_trained(heed_translator *tr, const heed_text_config *text,
+                              const heed__names *names)
 {
+    tr->names = names;
     tr->trained_length = text->trained_length;
     tr->trained_longest = text->trained_longest;
     tr->protects = tr->knows_placeholders = text->protects;
@@ -68,16 +70,16 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
                                   &tr->own_target, err);
     if (status)
         return status;
-    heed__translator_trained(tr, &text);
     snprintf(where.text, sizeof where.text, "'%.255s': ", folder);
     status = check_vocabularies(tr->own_source, tr->own_target, &config, where.text, err);
     if (status)
         return status;
     heed_error own = {0};
     if (text.protects)
-        tr->names = heed__names_open(names.text, &tr->allocator, &own);
+        tr->own_names = heed__names_open(names.text, &tr->allocator, &own);
     if (own.status)
         return heed__fail(err, own.status, "%s", own.text);
+    heed__translator_trained(tr, &text, tr->own_names);
     if (heed__model_check(&config, &own))
         return heed__fail(err, own.status, "%s%s", where.text, own.text);
     tr->engine = heed__engine_open(&config, weights.text, &tr->allocator, &own);
@@ -124,7 +126,7 @@ void heed_translator_free(heed_translator *tr)
     heed_allocator a = tr->allocator;
     heed__lanes_close(tr);
     heed_engine_free(tr->engine);
-    heed__names_free(tr->names);
+    heed__names_free(tr->own_names);
     heed_vocabs_free(tr->own_source, tr->own_target);
     for (int i = 0; i < HEED__WINDOWS; i++)
         heed_arena_free(tr->window[i]);

@@ -29,7 +29,8 @@ struct heed_translator {
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     bool knows_placeholders, protects;       /* the model does; spans travel as such */
-    heed__names *names;                      /* of the directory; NULL: none are copied */
+    const heed__names *names;                /* NULL: none are copied */
+    heed__names *own_names;                  /* only where the translator opened them itself */
     bool knows_letters, capitals; /* not only words; a line in capitals is one in small letters */
     int threads;
     heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
@@ -43,8 +44,9 @@ heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, 
                              heed_error *err);
 void heed__lanes_close(heed_translator *tr);
 
-/* Tells it what training saw, where that is not read from a directory. */
-void heed__translator_trained(heed_translator *tr, const heed_text_config *text);
+/* Tells it what training saw, where that is not read from a directory; names are borrowed. */
+void heed__translator_trained(heed_translator *tr, const heed_text_config *text,
+                              const heed__names *names);
 
 /* Which come when: the longest first, equals in their order.  lengths are from 0 to most; NULL when
  * memory is short. */

@@ -105,6 +105,7 @@ static heed__window *take(heed_batches *b)
         pthread_cond_wait(&b->changed, &b->lock);
     b->taken = &b->window[b->returned % WINDOWS];
     pthread_mutex_unlock(&b->lock);
+    b->report.drawn += b->taken->pairs + b->taken->left_out;
     b->report.left_out += b->taken->left_out;
     return b->taken;
 }

@@ -290,7 +290,7 @@ static heed_status next_clean(void *context, const char **text, size_t *length, 
         if (c->bytes > MOST_BYTES)
             return heed__fail(err, HEED_ARGUMENT,
                               "cannot learn a vocabulary from more than %zu bytes: use fewer lines "
-                              "(max_lines)",
+                              "(heed vocab --max-lines)",
                               MOST_BYTES);
         if (spaces < *length)
             return HEED_OK;

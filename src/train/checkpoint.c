@@ -130,10 +130,14 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
     if (scheduled)
         remember_save(t);
     heed_corpus_report data = heed_corpus_describe(t->corpus);
+    heed_corpus_report valid = heed_corpus_describe(t->valid);
     t->state.log_bytes = heed__log_bytes(t->log);
     t->state.pairs = data.pairs;
     t->state.source_bytes = data.source_bytes;
     t->state.target_bytes = data.target_bytes;
+    t->state.valid_pairs = valid.pairs;
+    t->state.valid_source_bytes = valid.source_bytes;
+    t->state.valid_target_bytes = valid.target_bytes;
     heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
     if (!status)
         status = heed__pathname_format(folder, err, "%s/step-%lld", training,
@@ -223,19 +227,27 @@ static heed_status load_file(heed_trainer *t, const char *folder, const char *na
 }
 
 /* STATE, which is no reason to look for an older save. */
+static heed_status same_size(const heed_trainer *t, const char *what, const heed_corpus *c,
+                             const int64_t expected[3], heed_error *err)
+{
+    heed_corpus_report data = heed_corpus_describe(c);
+    if (data.pairs == expected[0] && data.source_bytes == expected[1] &&
+        data.target_bytes == expected[2])
+        return HEED_OK;
+    return heed__fail(err, HEED_STATE,
+                      "cannot resume '%.200s': its %s data has changed: %lld pairs of %lld and "
+                      "%lld bytes, expected %lld of %lld and %lld",
+                      t->folder, what, (long long)data.pairs, (long long)data.source_bytes,
+                      (long long)data.target_bytes, (long long)expected[0], (long long)expected[1],
+                      (long long)expected[2]);
+}
+
 static heed_status same_data(const heed_trainer *t, const heed__train_state *s, heed_error *err)
 {
-    heed_corpus_report data = heed_corpus_describe(t->corpus);
-    if (data.pairs == s->pairs && data.source_bytes == s->source_bytes &&
-        data.target_bytes == s->target_bytes)
-        return HEED_OK;
-    return heed__fail(
-        err, HEED_STATE,
-        "cannot resume '%.200s': its training data has changed: %lld pairs of %lld and "
-        "%lld bytes, expected %lld of %lld and %lld",
-        t->folder, (long long)data.pairs, (long long)data.source_bytes,
-        (long long)data.target_bytes, (long long)s->pairs, (long long)s->source_bytes,
-        (long long)s->target_bytes);
+    const int64_t train[] = {s->pairs, s->source_bytes, s->target_bytes};
+    const int64_t valid[] = {s->valid_pairs, s->valid_source_bytes, s->valid_target_bytes};
+    heed_status status = same_size(t, "training", t->corpus, train, err);
+    return status || s->valid_pairs < 0 ? status : same_size(t, "validation", t->valid, valid, err);
 }
 
 static heed_status load(heed_trainer *t, int64_t update, heed_error *err)

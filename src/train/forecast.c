@@ -46,6 +46,7 @@ heed_status heed_trainer_forecast(heed_trainer *t, heed_train_forecast *f, heed_
                    (double)(sum.target_bytes ? sum.target_bytes : 1);
     double per_update = (double)sum.target_tokens / (double)updates;
     *f = (heed_train_forecast){.pairs = corpus.pairs,
+                               .left_out = heed__trainer_left_out(t),
                                .valid_pairs = heed_corpus_describe(t->valid).pairs,
                                .source_vocabulary = heed_vocab_size(t->source),
                                .target_vocabulary = heed_vocab_size(t->target),

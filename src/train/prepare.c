@@ -79,6 +79,18 @@ int64_t heed__trainer_max_tokens(const heed_trainer *t)
     return asked < longest ? asked : longest;
 }
 
+const char *heed__trainer_max_tokens_option(const heed_trainer *t)
+{
+    return t->recipe.train.max_tokens <= t->recipe.model.longest ? "--max-tokens" : "--longest";
+}
+
+int64_t heed__trainer_left_out(const heed_trainer *t)
+{
+    heed_batches_report r = heed_batches_describe(t->batches);
+    double share = r.drawn ? (double)r.left_out / (double)r.drawn : 0;
+    return (int64_t)(share * (double)heed_corpus_describe(t->corpus).pairs + 0.5);
+}
+
 static heed_status make_batches(heed_trainer *t, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
@@ -102,12 +114,11 @@ static heed_status check_batches(heed_trainer *t, heed_error *err)
 {
     heed_error own = {0};
     heed_status status = heed_batches_next(t->batches, t->micro, 1, &own);
+    if (status == HEED_FORMAT)
+        return heed__fail(err, status, "%s: raise %s", own.text,
+                          heed__trainer_max_tokens_option(t));
     if (status)
-        return heed__fail(err, status, "%s%s", own.text,
-                          status != HEED_FORMAT ? ""
-                          : t->recipe.train.max_tokens <= t->recipe.model.longest
-                              ? ": raise --max-tokens"
-                              : ": raise --longest");
+        return heed__fail(err, status, "%s", own.text);
     return heed_batches_seek(t->batches, (heed_batches_position){0}, err);
 }
 
@@ -268,9 +279,10 @@ static heed_status prepare_new(heed_trainer *t, heed_error *err)
                           t->folder);
     }
     if (heed__trainer_open_corpora(t, err) || stage(t, err) ||
-        heed__trainer_open_vocabularies(t, true, err) || heed__trainer_learn_names(t, err))
+        heed__trainer_open_vocabularies(t, true, err) || heed__trainer_open_names(t, true, err))
         return err->status;
-    if (heed__trainer_measure_text(t, err) || make_model(t, true, err) || check_batches(t, err))
+    if (heed__trainer_measure_text(t, err) || make_model(t, true, err) || check_batches(t, err) ||
+        heed__trainer_check_valid(t, err))
         return err->status;
     return heed__recipe_absolute(&t->recipe, t->arena, err);
 }
@@ -294,17 +306,20 @@ heed_trainer *heed_trainer_new(const char *folder, const heed_recipe *recipe,
 static heed_status prepare_resume(heed_trainer *t, const heed_recipe *recipe, heed_error *err)
 {
     heed_recipe stored;
+    heed_model_config model;
     bool new_bits = false;
     t->place = t->folder;
-    if (heed_recipe_open(t->folder, &stored, t->arena, err))
+    /* What the model that it started from knew is written there: that one may be gone. */
+    if (heed_recipe_open(t->folder, &stored, t->arena, err) ||
+        heed_model_read_config(t->folder, t->arena, &model, &t->from, err))
         return err->status;
     t->recipe = recipe ? *recipe : stored;
     heed__recipe_resolve(&t->recipe);
     if (heed__recipe_absolute(&t->recipe, t->arena, err) ||
         heed__recipe_may_become(&stored, &t->recipe, t->folder, &new_bits, err) ||
         heed__recipe_check(&t->recipe, err) || lock(t, err) || heed__trainer_open_corpora(t, err) ||
-        heed__trainer_open_vocabularies(t, false, err) || heed__trainer_measure_text(t, err) ||
-        make_model(t, false, err))
+        heed__trainer_open_vocabularies(t, false, err) || heed__trainer_open_names(t, false, err) ||
+        heed__trainer_measure_text(t, err) || make_model(t, false, err))
         return err->status;
     if (new_bits)
         heed__trainer_say(t, HEED_LOG_WARNING,
@@ -349,6 +364,7 @@ void heed_trainer_free(heed_trainer *t)
     if (t->target != t->source)
         heed_vocab_free(t->target);
     heed_vocab_free(t->source);
+    heed__names_free(t->names);
     heed_corpus_free(t->valid);
     heed_corpus_free(t->corpus);
     if (t->lock >= 0)

@@ -52,6 +52,9 @@ heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err)
 
 /* ---- vocabularies ---- */
 
+/* As many as `heed vocab` takes if not told otherwise. */
+#define VOCAB_LINES 2000000
+
 static heed_status vocab_path(const heed_trainer *t, const char *side, heed__pathname path,
                               heed_error *err)
 {
@@ -68,6 +71,7 @@ static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char
                                   .size = o->vocab_size,
                                   .min_count = o->vocab_min_count,
                                   .coverage = o->vocab_coverage,
+                                  .max_lines = VOCAB_LINES,
                                   .seed = (uint64_t)o->seed};
     static const char *const names[] = {
         [HEED_SOURCE] = "source", [HEED_TARGET] = "target", [HEED_BOTH] = "joint"};
@@ -131,24 +135,33 @@ heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, he
 
 /* ---- names ---- */
 
-/* Where a model has placeholders, names can be copied; which may not, the text tells, and what the
- * model to start from knew. */
-heed_status heed__trainer_learn_names(heed_trainer *t, heed_error *err)
+static heed_status learn_names(const heed_trainer *t, const char *path, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
-    heed__pathname path;
-    heed_error own = {0};
+    heed__pathname other;
     heed__names *before = NULL, *names = NULL;
-    if (!(o->augment.protect > 0 || t->from.protects))
-        return HEED_OK;
-    if (o->from && !heed__pathname_format(path, &own, "%s/" HEED__NAMES_FILE, o->from))
-        before = heed__names_open(path, &t->allocator, &own);
-    if (!own.status)
-        names = heed__names_learn(t->corpus, before, &t->allocator, &own);
-    if (names && !heed__pathname_format(path, &own, "%s/" HEED__NAMES_FILE, t->place))
-        heed__names_write(names, path, &own);
+    if (o->from && !heed__pathname_format(other, err, "%s/" HEED__NAMES_FILE, o->from))
+        before = heed__names_open(other, &t->allocator, err);
+    if (!err->status)
+        names = heed__names_learn(t->corpus, before, &t->allocator, err);
+    if (names)
+        heed__names_write(names, path, err);
     heed__names_free(names);
     heed__names_free(before);
+    return err->status;
+}
+
+/* Where a model has placeholders, names can be copied; which may not, the text tells, and what the
+ * model to start from knew. */
+heed_status heed__trainer_open_names(heed_trainer *t, bool new_folder, heed_error *err)
+{
+    heed__pathname path;
+    heed_error own = {0};
+    if (!(t->recipe.train.augment.protect > 0 || t->from.protects))
+        return HEED_OK;
+    if (!heed__pathname_format(path, &own, "%s/" HEED__NAMES_FILE, t->place) &&
+        !(new_folder && learn_names(t, path, &own)))
+        t->names = heed__names_open(path, &t->allocator, &own);
     return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
 }
 
@@ -224,7 +237,7 @@ heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
         int64_t extra = quantile(extras, EXTRA_MOST + 1, 99) + EXTRA_MORE;
         t->extra_length = extra < EXTRA_MOST ? extra : EXTRA_MOST;
         t->text = (heed_text_config){
-            .tokens = o->tokens == HEED_TOKENS_WHITESPACE ? HEED_WHITESPACE : o->vocab_type,
+            .tokens = t->source->kind,
             .bpe_joiner = o->bpe_joiner,
             .trained_length = larger(quantile(lengths, most + 1, 90), t->from.trained_length),
             .trained_longest = larger(quantile(lengths, most + 1, 100), t->from.trained_longest),

@@ -26,6 +26,11 @@
     X(pairs)                                                                                       \
     X(source_bytes)                                                                                \
     X(target_bytes)
+/* Not in saves of old: -1 then. */
+#define LATER_INTEGERS(X)                                                                          \
+    X(valid_pairs)                                                                                 \
+    X(valid_source_bytes)                                                                          \
+    X(valid_target_bytes)
 #define REALS(X)                                                                                   \
     X(seconds)                                                                                     \
     X(valid_seconds)                                                                               \
@@ -72,6 +77,7 @@ heed_status heed__state_write(const char *path, const heed__train_state *s, int6
     json_object_set_new(root, "format", json_integer(FORMAT_NUMBER));
 #define PUT(field) json_object_set_new(root, #field, json_integer(s->field));
     INTEGERS(PUT)
+    LATER_INTEGERS(PUT)
 #undef PUT
 #define PUT(field) json_object_set_new(root, #field, real_or_null(s->field));
     REALS(PUT)
@@ -183,6 +189,9 @@ heed_status heed__state_read(const char *path, heed__train_state *s, int64_t *op
     *s = (heed__train_state){0};
 #define GET(field) s->field = integer_at(&r, #field);
     INTEGERS(GET)
+#undef GET
+#define GET(field) s->field = json_object_get(r.root, #field) ? integer_at(&r, #field) : -1;
+    LATER_INTEGERS(GET)
 #undef GET
 #define GET(field) s->field = real_at(&r, #field);
     REALS(GET)

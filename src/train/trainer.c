@@ -91,6 +91,22 @@ static void tell(heed_trainer *t, heed_train_event event)
         t->hooks.progress(t->hooks.context, &t->progress);
 }
 
+/* Once, when as many pairs were drawn as there are. */
+static void tell_long(heed_trainer *t)
+{
+    const int64_t pairs = heed_corpus_describe(t->corpus).pairs;
+    if (t->told_long || heed_batches_describe(t->batches).drawn < pairs)
+        return;
+    t->told_long = true;
+    const int64_t left_out = heed__trainer_left_out(t);
+    if (left_out)
+        heed__trainer_say(t, HEED_LOG_WARNING,
+                          "%lld of %lld pairs are left out: more than %lld tokens (%s) on a side",
+                          (long long)left_out, (long long)pairs,
+                          (long long)heed__trainer_max_tokens(t),
+                          heed__trainer_max_tokens_option(t));
+}
+
 static heed_status log_update(heed_trainer *t, heed_error *err)
 {
     const heed_train_progress *p = &t->progress;
@@ -141,6 +157,7 @@ static heed_status after_update(heed_trainer *t, const heed__update *u, double s
     p->speed = (double)t->speed_tokens / fmax(t->speed_seconds, 1e-9);
     p->logged = s->update % t->recipe.train.log_every == 0;
     tell(t, HEED_TRAIN_UPDATE);
+    tell_long(t);
     if (!p->logged)
         return HEED_OK;
     s->nll = 0;
@@ -186,6 +203,8 @@ static heed_status validate(heed_trainer *t, heed_error *err)
     if (t->ema)
         heed_ema_swap(t->ema);
     t->stopped = v.stopped;
+    if (!status && !v.stopped)
+        status = heed__trainer_believe(t, "validation loss", v.loss, err);
     if (status || v.stopped)
         return status;
     double score = score_of(t, &v);
@@ -223,8 +242,16 @@ static bool due(int64_t update, int64_t every)
     return every && update % every == 0;
 }
 
+/* Rollbacks go to saves, and only the next update would notice what this one did to the weights. */
+static heed_status check_weights(heed_trainer *t, heed_error *err)
+{
+    double loss;
+    heed_status status = heed__trainer_probe(t, &loss, err);
+    return status ? status : heed__trainer_believe(t, "loss", loss, err);
+}
+
 /* Validation and saves that this update asks for and that have not been; `last`: it is the last
- * one. */
+ * one.  NUMERIC, and neither, if the update must not be believed. */
 static heed_status look_after(heed_trainer *t, bool last, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
@@ -232,25 +259,24 @@ static heed_status look_after(heed_trainer *t, bool last, heed_error *err)
     bool valid = due(s->update, o->valid_every) || last ||
                  (o->valid_minutes > 0 && s->seconds - s->valid_seconds >= 60 * o->valid_minutes);
     valid = valid && s->valid_update != s->update;
-    if (valid) {
-        heed_status status = validate(t, err);
-        if (status || t->stopped)
-            return status;
-    }
-    if (valid || due(s->update, o->save_every)) {
+    bool scheduled = valid || due(s->update, o->save_every);
+    bool timed = o->save_minutes > 0 && now() - t->saved_clock >= 60 * o->save_minutes;
+    heed_status status = scheduled || timed ? check_weights(t, err) : HEED_OK;
+    if (!status && valid)
+        status = validate(t, err);
+    if (status || t->stopped)
+        return status;
+    if (scheduled) {
         heed__candidates_add(t, valid);
         return save(t, true, err);
     }
-    if (o->save_minutes > 0 && now() - t->saved_clock >= 60 * o->save_minutes)
-        return save(t, false, err);
-    return HEED_OK;
+    return timed ? save(t, false, err) : HEED_OK;
 }
 
-/* Back to the last save with a smaller step; the same again if that does not help, and then no
- * more. */
-static heed_status recover(heed_trainer *t, const heed_error *why, heed_error *err)
+/* From an update that must not be believed back to the last save, with a smaller step; the same
+ * again if that does not help, and then no more. */
+static heed_status recover(heed_trainer *t, int64_t from, const heed_error *why, heed_error *err)
 {
-    int64_t from = t->state.update + 1;
     if (t->state.rollbacks >= HEED_MAX_ROLLBACKS)
         return heed__fail(err, HEED_NUMERIC,
                           "%.300s; %d times already training went back to its last save with half "
@@ -265,6 +291,24 @@ static heed_status recover(heed_trainer *t, const heed_error *why, heed_error *e
     return heed__log_rollback(t->log, from, t->state.update, why->text, err);
 }
 
+/* What is due after an update, and whether it was the last. */
+static heed_status finish_update(heed_trainer *t, bool *done, heed_train_reason *reason,
+                                 heed_error *err)
+{
+    heed_error wrong = {0};
+    *done = limit_reached(t, reason);
+    heed_status status = look_after(t, *done, &wrong);
+    if (status == HEED_NUMERIC) {
+        *done = false;
+        return recover(t, t->state.update, &wrong, err);
+    }
+    if (status)
+        return heed__fail(err, status, "%s", wrong.text);
+    if (!*done)
+        *done = limit_reached(t, reason);
+    return HEED_OK;
+}
+
 static heed_status round_of(heed_trainer *t, bool *done, heed_train_reason *reason, heed_error *err)
 {
     heed__update u;
@@ -273,14 +317,12 @@ static heed_status round_of(heed_trainer *t, bool *done, heed_train_reason *reas
     heed_status status = heed__trainer_update(t, &u, &wrong);
     tick(t);
     if (status == HEED_NUMERIC)
-        return recover(t, &wrong, err);
+        return recover(t, t->state.update + 1, &wrong, err);
     if (status)
         return heed__fail(err, status, "%s", wrong.text);
     if ((status = after_update(t, &u, now() - begin, err)))
         return status;
-    *done = limit_reached(t, reason);
-    if (!(status = look_after(t, *done, err)) && !*done)
-        *done = limit_reached(t, reason);
+    status = finish_update(t, done, reason, err);
     tick(t);
     return status;
 }
@@ -321,11 +363,8 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
     heed_train_reason reason = HEED_TRAIN_ASKED;
     *result = (heed_train_result){.average_score = NAN};
     t->clock = t->saved_clock = now();
-    if (!heed__trainer_settle(t, &own)) {
-        done = limit_reached(t, &reason);
-        if (t->state.update || done)
-            look_after(t, done, &own);
-    }
+    if (!heed__trainer_settle(t, &own) && (t->state.update || limit_reached(t, &reason)))
+        finish_update(t, &done, &reason, &own);
     while (!own.status && !done && !asked) {
         asked = t->stopped || (t->hooks.stop && t->hooks.stop(t->hooks.context));
         if (!asked)

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "text/names.h"
 #include "train/folder.h"
 #include <heed/train.h>
 
@@ -47,6 +48,8 @@ typedef struct heed__train_state {
     int64_t tokens;
     int64_t log_bytes;
     int64_t pairs, source_bytes, target_bytes; /* of the training data */
+    /* Of the validation data; -1 in saves of old, which do not say. */
+    int64_t valid_pairs, valid_source_bytes, valid_target_bytes;
     heed__ranked_save candidates[HEED_MAX_AVERAGE];
     int n_candidates;
     int64_t saves[HEED_MAX_KEEP]; /* of the schedule, oldest first */
@@ -67,7 +70,8 @@ struct heed_trainer {
     heed_corpus *corpus, *valid;
     heed_vocab *source, *target;
     heed_text_config text;
-    heed_text_config from; /* of the model that it starts from */
+    heed_text_config from; /* of the model that it starts from; resumed: of the run itself */
+    heed__names *names;    /* that are not copied; NULL: none are */
     int64_t extra_length;  /* of translations in validation */
     heed_model *model;
     heed_params *params; /* the model's */
@@ -80,6 +84,7 @@ struct heed_trainer {
     heed__train_state state;
     int64_t saved_update; /* -1: none in this run */
     bool saved_scheduled; /* that one */
+    bool told_long;       /* how many pairs are too long */
     bool stopped;         /* in the middle of a validation, which a resumed run makes up for */
     heed__log *log;
     heed__events *events;
@@ -114,13 +119,17 @@ const char *heed__metric_name(int metric);
 heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err);
 /* new: they are learned, or copied, into t->place first.  Sets the model's sizes. */
 heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, heed_error *err);
-heed_status heed__trainer_learn_names(heed_trainer *t, heed_error *err);
+/* new: learned first.  None are opened where the model has no placeholders. */
+heed_status heed__trainer_open_names(heed_trainer *t, bool new_folder, heed_error *err);
 /* Sets text and extra_length from the sentence pairs. */
 heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err);
 
 /* ---- prepare.c ---- */
-/* Of a pair on either side, EOS included. */
+/* Of a pair on either side, EOS included; and the option that sets it. */
 int64_t heed__trainer_max_tokens(const heed_trainer *t);
+const char *heed__trainer_max_tokens_option(const heed_trainer *t);
+/* Of the pairs, those that have more, reckoned from as many as were drawn. */
+int64_t heed__trainer_left_out(const heed_trainer *t);
 void heed__trainer_say(const heed_trainer *t, heed_log_level level, const char *format, ...)
     HEED_PRINTF(3, 4);
 /* Moves the prepared folder to its own name, with a first save in it. */
@@ -136,6 +145,10 @@ typedef struct heed__update {
 /* Update number state.update + 1.  NUMERIC, with the first bad tensor named, if it must not be
  * believed; the weights have not moved then. */
 heed_status heed__trainer_update(heed_trainer *t, heed__update *u, heed_error *err);
+/* NUMERIC if `loss`, a token and described by `what`, or the weights that the last update left
+ * must not be believed. */
+heed_status heed__trainer_believe(const heed_trainer *t, const char *what, double loss,
+                                  heed_error *err);
 
 /* ---- checkpoint.c ---- */
 /* scheduled: at an update that the recipe decides, not the clock or a signal. */
@@ -183,6 +196,10 @@ typedef struct heed__validation {
     bool stopped;            /* somebody asked to: nothing above counts */
 } heed__validation;
 heed_status heed__trainer_validate(heed_trainer *t, heed__validation *v, heed_error *err);
+/* Whether there is something to validate with. */
+heed_status heed__trainer_check_valid(const heed_trainer *t, heed_error *err);
+/* What the weights make of the batch that is in hand; 0 if there is none yet. */
+heed_status heed__trainer_probe(heed_trainer *t, double *loss, heed_error *err);
 
 /* ---- log_jsonl.c ---- */
 /* Opens path at `bytes`, what follows is cut off: a resumed run writes it again. */

@@ -40,6 +40,30 @@ static heed_status diverged(const heed_trainer *t, const heed__update *u, heed_e
                       (long long)t->state.update + 1, loss, shown(u->norm), u->rate);
 }
 
+/* Of an update, counted from 1. */
+static double rate_of(const heed_trainer *t, int64_t update)
+{
+    return heed_schedule_rate(&t->schedule, update) *
+           pow(HEED_ROLLBACK_RATE, (double)t->state.rollbacks);
+}
+
+heed_status heed__trainer_believe(const heed_trainer *t, const char *what, double loss,
+                                  heed_error *err)
+{
+    const char *weight = first_bad(t->params, false);
+    double rate = rate_of(t, t->state.update);
+    if (weight)
+        return heed__fail(err, HEED_NUMERIC,
+                          "after update %lld the weights of '%.200s' are not finite (%s %.4g a "
+                          "token, learning rate %.4g)",
+                          (long long)t->state.update, weight, what, shown(loss), rate);
+    return loss <= HEED_EXPLODED
+               ? HEED_OK
+               : heed__fail(err, HEED_NUMERIC,
+                            "after update %lld the %s is %.4g a token, learning rate %.4g",
+                            (long long)t->state.update, what, shown(loss), rate);
+}
+
 static void count_tokens(const heed_trainer *t, heed__update *u)
 {
     for (int64_t i = 0; i < t->recipe.train.accumulate; i++) {
@@ -83,8 +107,7 @@ heed_status heed__trainer_update(heed_trainer *t, heed__update *u, heed_error *e
     count_tokens(t, u);
     if (!u->pairs)
         return heed__fail(err, HEED_STATE, "the training data ended before its time");
-    u->rate = heed_schedule_rate(&t->schedule, t->state.update + 1) *
-              pow(HEED_ROLLBACK_RATE, (double)t->state.rollbacks);
+    u->rate = rate_of(t, t->state.update + 1);
     if ((status = gradients(t, u, err)))
         return status;
     if (t->hooks.gradients)

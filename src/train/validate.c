@@ -16,50 +16,71 @@ static bool stop_asked(const heed_trainer *t)
     return t->hooks.stop && t->hooks.stop(t->hooks.context);
 }
 
-static heed_status sum_losses(heed_trainer *t, heed_batches *batches, double *nll, int64_t *tokens,
-                              heed_error *err)
+/* Without dropout, and without a way back. */
+static heed_status add_loss(heed_trainer *t, const heed_batch *batch, double *nll, int64_t *tokens,
+                            heed_error *err)
 {
-    while (!stop_asked(t)) {
-        heed_batch batch;
-        double sum = 0;
-        heed_status status = heed_batches_next(batches, &batch, 1, err);
-        if (status || !batch.pairs)
-            return status;
-        heed_tape_reset(t->tape);
-        heed_model_loss(t->model, t->tape, &batch, 1, &sum);
-        const heed_error *wrong = heed_tape_error(t->tape);
-        if (wrong->status)
-            return heed__fail(err, wrong->status, "%s", wrong->text);
-        *nll += sum;
-        *tokens += batch.target->rows;
-    }
-    return HEED_OK;
+    double sum = 0;
+    heed_tape_reset(t->tape);
+    heed_tape_set_training(t->tape, false);
+    heed_tape_set_recording(t->tape, false);
+    heed_model_loss(t->model, t->tape, batch, 1, &sum);
+    const heed_error wrong = *heed_tape_error(t->tape);
+    heed_tape_reset(t->tape);
+    heed_tape_set_training(t->tape, true);
+    heed_tape_set_recording(t->tape, true);
+    *nll += sum;
+    *tokens += batch->target->rows;
+    return wrong.status ? heed__fail(err, wrong.status, "%s", wrong.text) : HEED_OK;
+}
+
+heed_status heed__trainer_probe(heed_trainer *t, double *loss, heed_error *err)
+{
+    double nll = 0;
+    int64_t tokens = 0;
+    heed_status status =
+        t->micro[0].pairs ? add_loss(t, &t->micro[0], &nll, &tokens, err) : HEED_OK;
+    *loss = tokens ? nll / (double)tokens : 0;
+    return status;
+}
+
+static heed_batches *valid_batches(const heed_trainer *t, heed_error *err)
+{
+    heed_batches_options options = {.batch_tokens = t->recipe.train.batch_tokens,
+                                    .max_tokens = t->recipe.model.longest,
+                                    .in_order = true,
+                                    .epochs = 1};
+    return heed_batches_new(t->valid, t->source, t->target, &options, &t->allocator, err);
+}
+
+heed_status heed__trainer_check_valid(const heed_trainer *t, heed_error *err)
+{
+    heed_batch batch;
+    heed_error own = {0};
+    heed_batches *batches = valid_batches(t, &own);
+    if (batches)
+        heed_batches_next(batches, &batch, 1, &own);
+    heed_batches_free(batches);
+    return own.status ? heed__fail(err, own.status, "validation set: %s%s", own.text,
+                                   own.status == HEED_FORMAT ? ": raise --longest" : "")
+                      : HEED_OK;
 }
 
 static heed_status cross_entropy(heed_trainer *t, double *loss, heed_error *err)
 {
-    int64_t longest = t->recipe.model.longest;
-    heed_batches_options options = {.batch_tokens = t->recipe.train.batch_tokens,
-                                    .max_tokens = longest,
-                                    .in_order = true,
-                                    .epochs = 1};
     double nll = 0;
     int64_t tokens = 0;
-    heed_batches *batches =
-        heed_batches_new(t->valid, t->source, t->target, &options, &t->allocator, err);
+    heed_batch batch;
+    heed_status status = HEED_OK;
+    heed_batches *batches = valid_batches(t, err);
     if (!batches)
         return err->status;
-    heed_tape_set_training(t->tape, false);
-    heed_tape_set_recording(t->tape, false);
-    heed_status status = sum_losses(t, batches, &nll, &tokens, err);
-    heed_tape_reset(t->tape);
-    heed_tape_set_training(t->tape, true);
-    heed_tape_set_recording(t->tape, true);
+    while (!status && !stop_asked(t)) {
+        if ((status = heed_batches_next(batches, &batch, 1, err)) || !batch.pairs)
+            break;
+        status = add_loss(t, &batch, &nll, &tokens, err);
+    }
     heed_batches_free(batches);
-    if (!status && !tokens && !stop_asked(t))
-        status = heed__fail(err, HEED_FORMAT,
-                            "no validation pair has at most the %lld tokens of --longest",
-                            (long long)longest);
     *loss = nll / (double)tokens;
     return status;
 }
@@ -138,7 +159,7 @@ static heed_status translate(heed_trainer *t, struct texts *x, heed_arena *arena
                                               heed_tape_threads(t->tape), &t->allocator, err);
     if (!tr)
         return err->status;
-    heed__translator_trained(tr, &t->text);
+    heed__translator_trained(tr, &t->text, t->names);
     heed_status status = HEED_OK;
     for (int64_t i = 0; !status && i < x->count && !stop_asked(t); i += LINES_AT_ONCE) {
         int64_t n = x->count - i < LINES_AT_ONCE ? x->count - i : LINES_AT_ONCE;
@@ -181,7 +202,7 @@ heed_status heed__trainer_validate(heed_trainer *t, heed__validation *v, heed_er
 {
     *v = (heed__validation){NAN, NAN, NAN, false};
     heed_status status = cross_entropy(t, &v->loss, err);
-    if (!status && t->recipe.train.valid_lines)
+    if (!status && t->recipe.train.valid_lines && v->loss <= HEED_EXPLODED)
         status = translation_scores(t, v, err);
     v->stopped = stop_asked(t);
     return status;
