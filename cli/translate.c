@@ -43,8 +43,10 @@ static const heed_option fields[] = {
                      "where the vocabulary is large"),
     PROTECT_OPTION(struct translate_settings),
     CAPITALS_OPTION(struct translate_settings),
-    HEED_OPTION_INT(struct translate_settings, threads, "threads", NULL, 1, 64, "N",
-                    "threads to use; all processors if not given"),
+    HEED_OPTION_INT(
+        struct translate_settings, threads, "threads", NULL, 1, 64, "N",
+        "threads to use; if not given all processors, and one where few lines meet a small "
+        "model"),
     HEED_OPTION_INT(struct translate_settings, workers, "workers", "0", 0, 64, "N",
                     "lines translated side by side, each with its share of the threads, one at "
                     "least; 0: one a thread where many lines are there, else one"),

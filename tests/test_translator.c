@@ -265,6 +265,24 @@ static void test_no_number(void **state)
     heed_model_free(m);
 }
 
+/* Catches threads that meet inside the steps of a model that is too small for it, and a number of
+ * threads that was asked for and not used. */
+static void test_threads_inside(void **state)
+{
+    (void)state;
+    heed_model *m = one_sided(1, -1, 1);
+    for (int threads = 0; threads <= 2; threads++) {
+        heed_error err = {0};
+        heed_translator *tr = heed_translator_new(m, vocab, vocab, threads, NULL, &err);
+        const char *line = "a b";
+        heed_translation out;
+        assert_int_equal(heed_translate(tr, &beam_4, &line, 1, arena, &out, &err), HEED_OK);
+        assert_int_equal(tr->lane[0].threads, threads ? threads : 1);
+        heed_translator_free(tr);
+    }
+    heed_model_free(m);
+}
+
 /* Catches words lost where a line is longer than the model takes, and parts joined in a wrong way
  * or order. */
 static void test_long_lines(void **state)
@@ -477,6 +495,7 @@ int main(void)
         cmocka_unit_test_setup(test_score_edges, reset),
         cmocka_unit_test_setup(test_nothing_possible, reset),
         cmocka_unit_test_setup(test_no_number, reset),
+        cmocka_unit_test_setup(test_threads_inside, reset),
         cmocka_unit_test_setup(test_long_lines, reset),
         cmocka_unit_test_setup(test_cuts_at_sentence_ends, reset),
         cmocka_unit_test_setup(test_cuts_only_what_is_too_long, reset),

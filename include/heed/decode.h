@@ -189,7 +189,8 @@ heed_status heed_search(heed_session *s, const heed_search_options *o, const hee
 /* ---- translators: a model with its vocabularies ---- */
 
 typedef struct heed_translator heed_translator;
-/* Opens a model directory: config.json, model.safetensors, vocabulary. */
+/* Opens a model directory: config.json, model.safetensors, vocabulary.  threads 0: all processors,
+ * and for few lines one where the model is small. */
 heed_translator *heed_translator_open(const char *folder, int threads,
                                       const heed_allocator *allocator, heed_error *err);
 /* Over a model that somebody else holds, as the trainer does, as it is now; borrows all three. */

@@ -2,6 +2,7 @@
 #include "decode/translator.h"
 
 #include "base/error.h"
+#include "decode/engine.h"
 
 /* Sentences for each thread that make several workers worth their while. */
 #define SENTENCES_EACH 8
@@ -33,6 +34,25 @@ static heed_status open_lane(heed_translator *tr, int i, int threads, heed_error
     return err && err->status ? err->status : HEED_MEMORY;
 }
 
+/* Bytes of weights that a token needs, from which on threads inside a step are worth their while:
+ * with fewer it is over before they have met, and on a busy machine they wait for each other. */
+#define SHARED_FROM ((int64_t)8 << 20)
+
+static int64_t bytes_of_token(const heed_engine *e)
+{
+    const heed_model_config *c = heed_engine_configuration(e);
+    const int64_t d = c->d, layer = 6 * d * d + 2 * d * c->transformer.ff;
+    const int64_t size = e->weights->bits ? 1 : (int64_t)sizeof(heed_real);
+    return size * (d * c->target_vocabulary + c->decoder_layers * layer);
+}
+
+/* For one worker: as many as were asked for, or as help. */
+static int threads_inside(const heed_translator *tr, int threads)
+{
+    const heed_engine *e = tr->engine;
+    return tr->threads == 0 && e->weights && bytes_of_token(e) < SHARED_FROM ? 1 : threads;
+}
+
 heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, int *workers,
                              heed_error *err)
 {
@@ -42,7 +62,7 @@ heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, 
     n = n < HEED_MAX_THREADS ? n : HEED_MAX_THREADS;
     *workers = n > 1 ? n : 0;
     if (n < 2)
-        return open_lane(tr, 0, threads, err);
+        return open_lane(tr, 0, threads_inside(tr, threads), err);
     heed_status status = HEED_OK;
     for (int i = 1; !status && i <= n; i++)
         status = open_lane(tr, i, n < threads ? threads / n : 1, err);
