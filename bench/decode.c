@@ -184,6 +184,7 @@ static void *decode_lines(void *context)
                                    .max_length = TOKENS_OUT,
                                    .min_length = TOKENS_OUT,
                                    .suppress_unk = true,
+                                   .unscored = true, /* as is the peer's default */
                                    .allow_loops = true};
     heed_hypothesis *out = malloc((size_t)c->batch * sizeof *out);
     w->tokens = 0;
@@ -230,7 +231,8 @@ static void name_cell(const struct cell *c, bench_line *line)
 }
 
 /* Bytes of weights that a line needs when it is alone: the encoder's and those of the keys and
- * values of its words once, the others for every token. */
+ * values of its words once, the others for every token.  (Greedy search in a small model of numbers
+ * does with less: it does not make all logits.) */
 struct needed {
     double once, each;
 };

@@ -151,13 +151,15 @@ static heed_status translate_chunks(const struct settings *s, heed_translator *t
                                     heed_arena *arena, const char **out, heed_error *err)
 {
     heed_translation translation[CHUNK];
+    heed_search_options search = s->search;
+    search.unscored = true;
     struct progress progress = {0};
     clock_gettime(CLOCK_MONOTONIC, &progress.start);
     for (int64_t begin = 0; begin < count; begin += CHUNK) {
         int64_t n = begin + CHUNK < count ? CHUNK : count - begin;
         heed_arena_reset(arena);
         heed_status status =
-            heed_translate(tr, &s->search, source + begin, n, arena, translation, err);
+            heed_translate(tr, &search, source + begin, n, arena, translation, err);
         if (status)
             return status;
         for (int64_t i = 0; i < n; i++)

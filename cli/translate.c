@@ -255,6 +255,7 @@ int translate_run(int argc, const char *const *argv)
         return in.exit_code;
     }
     int code = EXIT_USAGE;
+    s.search.unscored = !s.scores && !s.json && s.search.n_best == 1;
     struct run r = {.s = &s, .in = {.s = &s, .files = &in.words}};
     if (usage_is_right(&s, &r.layer, &r.head) && (s.model = find_model(s.model, s.to, in.arena))) {
         code = run_all(&r) ? EXIT_DONE : EXIT_FAILED;

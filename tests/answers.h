@@ -72,8 +72,8 @@ struct answers {
     heed_hypothesis out[LINES * 2];
 };
 
-static heed_status answer(const heed_engine *e, int threads, int64_t together, const int *order,
-                          int64_t count, struct answers *a)
+static inline heed_status answer(const heed_engine *e, int threads, int64_t together,
+                                 const int *order, int64_t count, struct answers *a)
 {
     heed_tokens chosen[LINES];
     heed_error err = {0};
@@ -88,7 +88,7 @@ static heed_status answer(const heed_engine *e, int threads, int64_t together, c
     return err.status;
 }
 
-static void check_same(const heed_hypothesis *found, const heed_hypothesis *wanted, int line)
+static inline void check_same(const heed_hypothesis *found, const heed_hypothesis *wanted, int line)
 {
     for (int k = 0; k < 2; k++) {
         if (found[k].count != wanted[k].count ||

@@ -134,7 +134,7 @@ static inline heed_status made_up_step(void *self, const int32_t *token, heed_sc
     }
     for (int64_t r = 0; r < m->rows; r++)
         m->choice[r] = (heed_tokens){m->token, count};
-    *out = (heed_scores){m->logit, m->log_z, count, m->short_list ? m->choice : NULL};
+    *out = (heed_scores){m->logit, m->log_z, count, m->short_list ? m->choice : NULL, NULL};
     return HEED_OK;
 }
 
@@ -182,6 +182,7 @@ struct hypothesis {
     double sum[MAX_LENGTH]; /* log_p of the first tokens */
     uint64_t history;
     int64_t parent;
+    heed_real logit; /* of the last token */
     bool ended, loop;
 };
 
@@ -204,7 +205,7 @@ static inline struct hypothesis extended(const struct hypothesis *h, int64_t ind
     return e;
 }
 
-/* Equal ones stay in the order of parent and token, as the search promises. */
+/* Equal ones stay in the order of parent, logit and token, as the search promises. */
 static inline int by_log_p(const void *a, const void *b)
 {
     const struct hypothesis *x = a, *y = b;
@@ -212,6 +213,8 @@ static inline int by_log_p(const void *a, const void *b)
         return x->log_p > y->log_p ? -1 : 1;
     if (x->parent != y->parent)
         return x->parent < y->parent ? -1 : 1;
+    if (x->logit != y->logit)
+        return x->logit > y->logit ? -1 : 1;
     return x->id[x->count - 1] < y->id[y->count - 1] ? -1 : 1;
 }
 
@@ -324,7 +327,8 @@ static inline int64_t slow_candidates(const struct made_up *m, const heed_search
             if (forced ? v == prefix->id[length]
                        : may_follow(m, o, source, h, length + 1 == limit, v)) {
                 assert_true(n < MAX_LIST);
-                candidate[n++] = extended(h, i, v, logit[v] - log_z);
+                candidate[n] = extended(h, i, v, logit[v] - log_z);
+                candidate[n++].logit = logit[v];
             }
         }
     }

@@ -11,9 +11,9 @@
 
 #include "decode/top.h"
 
-enum { MAX_V = 200, ROWS = 3, MOST = 32 };
+enum { MAX_V = 900, ROWS = 3, MOST = 32, PEAKS = MAX_V / HEED_PEAK_COLUMNS + 1 };
 
-static heed_real logit[ROWS * MAX_V], log_z[ROWS];
+static heed_real logit[ROWS * MAX_V], log_z[ROWS], peak[ROWS * PEAKS];
 static int32_t column[MAX_V];
 static heed_tokens choice[ROWS];
 static bool banned[4 * MAX_V];
@@ -50,7 +50,7 @@ static void check_against_sorting(const heed_scores *scores, const heed__filter 
             int32_t token = scores->choice ? scores->choice[r].id[i] : (int32_t)i;
             assert_true(heed__log_p_at(&v, i, &x));
             if (!isinf(x) && !heed__forbids(f, token))
-                every[all++] = (heed__candidate){base[r] + (double)x, r, token, x, -1};
+                every[all++] = (heed__candidate){base[r] + (double)x, r, token, x, -1, v.logit[i]};
         }
         assert_true(heed__top_scan(&top, &v, f, base[r], r, &bad));
     }
@@ -93,7 +93,15 @@ static void test_same_as_sorting(void **state)
         const int32_t also[] = {column[v / 2], (int32_t)(v / 3)};
         for (int r = 0; r < ROWS; r++)
             choice[r] = (heed_tokens){column, v};
-        heed_scores scores = {logit, log_z, v, seed % 7 < 3 ? choice : NULL};
+        for (int64_t i = 0; i < ROWS * PEAKS; i++)
+            peak[i] = -(heed_real)INFINITY;
+        const int64_t peaks = (v + HEED_PEAK_COLUMNS - 1) / HEED_PEAK_COLUMNS;
+        for (int64_t i = 0; i < ROWS * v; i++) {
+            heed_real *of = &peak[i / v * peaks + i % v / HEED_PEAK_COLUMNS];
+            *of = logit[i] > *of ? logit[i] : *of;
+        }
+        heed_scores scores = {logit, log_z, v, seed % 7 < 3 ? choice : NULL,
+                              seed % 11 < 6 ? peak : NULL};
         heed__filter f = {banned, also, (int64_t)(seed % 3)};
         check_against_sorting(&scores, &f, base, room);
     }
@@ -104,7 +112,7 @@ static void test_columns(void **state)
 {
     (void)state;
     static const int32_t tokens[] = {0, 2, 3, 7, 8, 20};
-    heed__outlook v = {logit, 0, 6, tokens}, all = {logit, 0, 6, NULL};
+    heed__outlook v = {logit, 0, 6, tokens, NULL}, all = {logit, 0, 6, NULL, NULL};
     for (int32_t token = 0; token < 25; token++) {
         int64_t found = heed__column_of(&v, token), expected = -1;
         for (int i = 0; i < 6; i++)
@@ -127,7 +135,7 @@ static void test_no_log_probability(void **state)
     for (int w = 0; w < 3; w++)
         for (int64_t at = 0; at < MAX_V; at += 7) {
             heed__top top = {.item = best, .room = 2};
-            heed__outlook v = {logit, 300, MAX_V, NULL};
+            heed__outlook v = {logit, 300, MAX_V, NULL, NULL};
             int64_t bad = -1;
             for (int64_t i = 0; i < MAX_V; i++)
                 logit[i] = (heed_real)(290 - (double)i);

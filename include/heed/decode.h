@@ -66,7 +66,11 @@ typedef struct heed_scores {
     /* (rows) with a shortlist: which tokens a row's first columns are, ascending; NULL: column j is
      * token j */
     const heed_tokens *choice;
+    /* (rows, columns / HEED_PEAK_COLUMNS rounded up) the largest of so many logits; NULL: not known
+     */
+    const heed_real *peak;
 } heed_scores;
+#define HEED_PEAK_COLUMNS 256
 typedef struct heed_session_options {
     int threads; /* that work inside */
     bool
@@ -116,6 +120,8 @@ typedef struct heed_search_options {
     int64_t min_length;
     double min_ratio;
     int64_t no_repeat;    /* no n-gram of so many tokens twice */
+    bool unscored;        /* nobody wants log_p and score, which greedy search then gives as NaN:
+                           * it finds the same hypotheses faster without them */
     bool allow_loops;     /* do not end hypotheses that repeat themselves without end */
     bool suppress_unk;    /* never HEED_UNK */
     heed_option_list ban; /* never these pieces; heed_translate knows their ids */

@@ -12,6 +12,7 @@
 #include "text/names.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -72,12 +73,28 @@ static void add_plain(const struct conversion *c, const heed_tensor *x)
             half ? (const void *)halves : whole);
 }
 
+/* As a byte, what is not finite would be a number like any other; 16 bits end at 65504. */
+static heed_status check_numbers(const struct conversion *c, const heed_tensor *x)
+{
+    const bool half = c->kind == HEED_NUMBERS_FP16;
+    const int64_t count = heed_tensor_count(x);
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs((double)x->data[i]) < (half ? 65520 : (double)INFINITY)))
+            return heed__fail(c->err, HEED_NUMERIC,
+                              "tensor '%s' holds %g at place %lld, expected %s", x->name,
+                              (double)x->data[i], (long long)i,
+                              half ? "numbers that fit 16 bits" : "finite numbers");
+    return HEED_OK;
+}
+
 static void add_all(const struct conversion *c)
 {
     const bool bytes = c->kind == HEED_NUMBERS_INT7 || c->kind == HEED_NUMBERS_INT8;
     const heed_params *p = heed_model_params(c->model);
     for (int i = 0; i < heed_params_count(p) && !c->err->status; i++) {
         const heed_tensor *x = heed_params_entry(p, i).tensor;
+        if (check_numbers(c, x))
+            return;
         heed__matrix_kind matrix = bytes ? heed__matrix_kind_of(c->model, x) : HEED__NO_MATRIX;
         if (matrix == HEED__NO_MATRIX)
             add_plain(c, x);

@@ -116,7 +116,7 @@ static void take_one(heed__search *s, heed__sentence *one, const heed__outlook *
         return;
     heed__log_p_at(v, column, &x);
     int32_t token = heed__token_at(v, column);
-    heed__candidate c = {s->row[row].log_p + (double)x, (int32_t)row, token, x, sample};
+    heed__candidate c = {s->row[row].log_p + (double)x, (int32_t)row, token, x, sample, 0};
     if (token == HEED_EOS || heed__is_last(one))
         heed__finish(s, one, &c, true);
     else

@@ -28,7 +28,8 @@ heed_status heed__force(heed__search *s, heed__sentence *one, const heed_scores 
         return heed__not_log_p(&v, column, one->length, s->err);
     if (isinf(x) && !r->whole)
         x = IMPOSSIBLE; /* so that what follows can still be compared */
-    heed__candidate c = {s->row[one->first].log_p + (double)x, (int32_t)one->first, token, x, -1};
+    heed__candidate c = {
+        s->row[one->first].log_p + (double)x, (int32_t)one->first, token, x, -1, 0};
     s->chosen.count = !last;
     s->chosen.item[0] = c;
     if (last)
@@ -55,7 +56,8 @@ static heed_status look(heed__search *s, const heed__sentence *one, const heed_s
         const bool early = one->length < one->least || s->row[r].owed;
         if (isinf(x) || (early && !heed__is_last(one)))
             continue;
-        heed__candidate c = {s->row[r].log_p + (double)x, (int32_t)r, HEED_EOS, x, -1};
+        heed__candidate c = {
+            s->row[r].log_p + (double)x, (int32_t)r, HEED_EOS, x, -1, v.logit[column]};
         int64_t place = (*ends)++;
         for (; place > 0 && heed__candidate_before(&c, &s->end[place - 1]); place--)
             s->end[place] = s->end[place - 1];

@@ -70,7 +70,14 @@ static heed_status write_out(heed__search *s, const heed__sentence *one, const h
         id[f->length] = f->token;
         log_p[f->length] = f->token_log_p;
     }
-    *out = (heed_hypothesis){id, count, f->log_p, f->score, log_p, one->looped};
+    for (int64_t i = 0; s->unscored && i < count; i++)
+        log_p[i] = (heed_real)NAN;
+    *out = (heed_hypothesis){id,
+                             count,
+                             s->unscored ? (double)NAN : f->log_p,
+                             s->unscored ? (double)NAN : f->score,
+                             log_p,
+                             one->looped};
     return HEED_OK;
 }
 

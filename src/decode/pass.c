@@ -44,7 +44,7 @@ struct buffer {
 static void list_buffers(heed__pass *p, int64_t rows, int64_t keys, struct buffer b[BUFFERS])
 {
     const heed__weights *w = p->w;
-    const bool bytes = w->bits;
+    const bool bytes = w->bits || w->screen;
     const struct buffer all[BUFFERS] = {
         {(void **)&p->x, rows * w->d, sizeof *p->x},
         {(void **)&p->y, rows * w->d, sizeof *p->y},

@@ -62,6 +62,7 @@ void heed__rows_free(heed__rows *r)
     heed__release(&a, r->source, (size_t)r->sources, sizeof *r->source);
     release_rows(r);
     heed__rows_release_output(r);
+    heed__rows_release_best(r);
     heed__release(&a, r->span, (size_t)r->spans, sizeof *r->span);
     heed__release(&a, r->positions, (size_t)r->known, (size_t)r->w->d * sizeof *r->positions);
     heed__release(&a, r, 1, sizeof *r);
@@ -440,5 +441,6 @@ heed__stepper heed__rows_stepper(heed__rows *r)
                            .add = add,
                            .step = step,
                            .reorder = reorder,
-                           .clear = clear};
+                           .clear = clear,
+                           .best_only = heed__rows_best_only};
 }

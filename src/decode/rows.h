@@ -44,9 +44,17 @@ typedef struct heed__rows {
     uint64_t *marks;                  /* (V) bits, for choosing */
     heed_real *logit;                 /* (logits,columns) */
     heed_real *log_z;                 /* (logits) */
-    heed_real *part;     /* (logits,chunks of columns,2) maximum, and sum of exponentials */
-    heed_tokens *choice; /* (logits) with a shortlist */
+    heed_real *peak;                  /* (logits,chunks of columns) the largest, */
+    heed_real *sum;                   /* and the sum of exponentials */
+    heed_tokens *choice;              /* (logits) with a shortlist or a screen */
     int64_t logits, columns;
+    bool best_only;           /* nobody wants more than the best token of each row, */
+    heed_tokens never;        /* these left out */
+    const heed__rough *rough; /* the weights' own, once it pays to have it made, */
+    bool no_rough;            /* or it cannot be made */
+    int64_t unscreened;       /* rows that might have been screened until then */
+    int32_t *candidate;       /* (candidates, as many tokens as may be left of a row) */
+    int64_t candidates;
     bool broken; /* after an error in a step: only `clear` helps */
 } heed__rows;
 
@@ -65,5 +73,12 @@ void heed__rows_embed(heed__rows *r, const heed__embedding_weights *e, int64_t i
 /* rows_output.c.  Logits of the pass's rows, and their normalisers. */
 heed_status heed__rows_output(heed__rows *r, heed_scores *out, heed_error *err);
 void heed__rows_release_output(heed__rows *r);
+
+/* rows_best.c.  Whether only the best tokens of the pass's rows are to be found, and their logits
+ * then. */
+void heed__rows_best_only(void *self, const heed_tokens *never);
+bool heed__rows_screened(heed__rows *r);
+void heed__rows_output_best(heed__rows *r);
+void heed__rows_release_best(heed__rows *r);
 
 #endif

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+_Static_assert(HEED_LSE_CHUNK == HEED_PEAK_COLUMNS, "the peaks of chunks are handed out");
+
 static int64_t chunks_of(int64_t n)
 {
     return (n + HEED_LSE_CHUNK - 1) / HEED_LSE_CHUNK;
@@ -21,9 +23,10 @@ void heed__rows_release_output(heed__rows *r)
     const size_t rows = (size_t)r->logits, chunks = (size_t)chunks_of(r->columns);
     heed__release(a, r->logit, rows, (size_t)r->columns * sizeof *r->logit);
     heed__release(a, r->log_z, rows, sizeof *r->log_z);
-    heed__release(a, r->part, rows, 2 * chunks * sizeof *r->part);
+    heed__release(a, r->peak, rows, chunks * sizeof *r->peak);
+    heed__release(a, r->sum, rows, chunks * sizeof *r->sum);
     heed__release(a, r->choice, rows, sizeof *r->choice);
-    r->logit = r->log_z = r->part = NULL;
+    r->logit = r->log_z = r->peak = r->sum = NULL;
     r->choice = NULL;
     r->logits = r->columns = 0;
 }
@@ -41,9 +44,10 @@ static heed_status reserve(heed__rows *r, int64_t columns, heed_error *err)
     r->columns = columns;
     r->logit = heed__allocate(a, rows, (size_t)columns * sizeof *r->logit);
     r->log_z = heed__allocate(a, rows, sizeof *r->log_z);
-    r->part = heed__allocate(a, rows, 2 * chunks * sizeof *r->part);
+    r->peak = heed__allocate(a, rows, chunks * sizeof *r->peak);
+    r->sum = heed__allocate(a, rows, chunks * sizeof *r->sum);
     r->choice = heed__allocate(a, rows, sizeof *r->choice);
-    if (r->logit && r->log_z && r->part && r->choice)
+    if (r->logit && r->log_z && r->peak && r->sum && r->choice)
         return HEED_OK;
     heed__rows_release_output(r);
     return heed__fail(err, HEED_MEMORY, "out of memory for the logits of %lld rows",
@@ -70,32 +74,31 @@ static void make_chunks(void *context, int64_t begin, int64_t end, int thread)
         const int64_t at = c * HEED_LSE_CHUNK, rest = n - at;
         heed__pass_columns(&r->pass, o->w, r->logit, r->columns, r->pass.x, o->first, o->rows,
                            c * each, last);
-        for (int64_t i = o->first; i < o->first + o->rows; i++) {
-            heed_real *part = r->part + 2 * (i * chunks + c);
-            heed__kernels()->log_sum_exp_part(&part[0], &part[1], r->logit + i * r->columns + at,
+        for (int64_t i = o->first; i < o->first + o->rows; i++)
+            heed__kernels()->log_sum_exp_part(&r->peak[i * chunks + c], &r->sum[i * chunks + c],
+                                              r->logit + i * r->columns + at,
                                               rest < HEED_LSE_CHUNK ? rest : HEED_LSE_CHUNK);
-        }
     }
 }
 
 /* log sum exp of a row from its chunks. */
-static heed_real put_together(const heed_real *part, int64_t chunks)
+static heed_real put_together(const heed_real *peak, const heed_real *sums, int64_t chunks)
 {
-    double max = (double)part[0], sum = 0;
+    double max = (double)peak[0], sum = 0;
     for (int64_t c = 1; c < chunks; c++)
-        max = (double)part[2 * c] > max ? (double)part[2 * c] : max;
+        max = (double)peak[c] > max ? (double)peak[c] : max;
     for (int64_t c = 0; c < chunks; c++)
-        sum += (double)part[2 * c + 1] * exp((double)part[2 * c] - max);
+        sum += (double)sums[c] * exp((double)peak[c] - max);
     return (heed_real)(max + log(sum));
 }
 
 static void project(heed__rows *r, const heed__panel_weights *w, int64_t first, int64_t rows)
 {
     struct output o = {r, w, first, rows};
-    const int64_t chunks = chunks_of(w->n);
+    const int64_t chunks = chunks_of(w->n), ld = chunks_of(r->columns);
     heed__parallel(r->pass.threads, chunks, 1, rows * w->k * HEED_LSE_CHUNK, make_chunks, &o);
     for (int64_t i = first; i < first + rows; i++)
-        r->log_z[i] = put_together(r->part + 2 * i * chunks_of(r->columns), chunks);
+        r->log_z[i] = put_together(r->peak + i * ld, r->sum + i * ld, chunks);
 }
 
 /* The rows of each sentence stand together. */
@@ -120,14 +123,20 @@ heed_status heed__rows_output(heed__rows *r, heed_scores *out, heed_error *err)
     heed_status status = reserve(r, columns, err);
     if (status)
         return status;
-    heed__pass_prepare(&r->pass, w, r->pass.x, r->rows);
-    if (r->shortlist)
-        project_choices(r);
-    else
-        project(r, w, 0, r->rows);
+    const bool best = heed__rows_screened(r);
+    if (best) {
+        heed__rows_output_best(r);
+    } else {
+        heed__pass_prepare(&r->pass, w, r->pass.x, r->rows);
+        if (r->shortlist)
+            project_choices(r);
+        else
+            project(r, w, 0, r->rows);
+    }
     *out = (heed_scores){.logit = r->logit,
                          .log_z = r->log_z,
                          .columns = r->columns,
-                         .choice = r->shortlist ? r->choice : NULL};
+                         .choice = r->shortlist || best ? r->choice : NULL,
+                         .peak = best ? NULL : r->peak};
     return HEED_OK;
 }

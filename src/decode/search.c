@@ -104,6 +104,7 @@ static heed_status prepare(heed__search *s, const heed__budget *budget)
     int64_t past = s->o->no_repeat ? s->model->longest : 0;
     heed_arena_reset(s->memory);
     s->width = s->o->sample ? s->o->n_best : s->o->beam;
+    s->unscored = s->o->unscored && s->width == 1 && !s->o->sample;
     int64_t most = budget->rows / s->width;
     most = most < budget->sentences ? most : budget->sentences;
     s->all = (heed__room){most > 1 ? most : 1, budget->tokens / s->width};
@@ -129,6 +130,15 @@ static heed_status prepare(heed__search *s, const heed__budget *budget)
         !s->banned || !s->past || !s->repeat)
         return HEED_MEMORY;
     return heed__set_banned(s);
+}
+
+/* The best token is all that greedy search wants to know, unless what a row has said before may
+ * forbid it. */
+static void ask_model(const heed__search *s, bool running)
+{
+    if (s->model->best_only)
+        s->model->best_only(s->model->self,
+                            running && s->unscored && !s->o->no_repeat ? &s->o->banned : NULL);
 }
 
 /* ---- sentences come ---- */
@@ -262,13 +272,16 @@ heed_status heed__search_run(heed__search *s, const heed__stepper *model,
     heed_status status = heed__search_check(o, err);
     if (!status)
         status = prepare(s, budget);
-    if (!status)
-        model->clear(model->self);
+    if (status)
+        return status;
+    model->clear(model->self);
+    ask_model(s, true);
     while (!status) {
         status = let_in(s);
         if (status || s->sentences == 0)
             break;
         status = step(s);
     }
+    ask_model(s, false);
     return status;
 }

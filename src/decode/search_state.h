@@ -82,6 +82,7 @@ struct heed__search {
     const heed__feed *feed;
     heed_error *err;
     int64_t width;   /* rows that a sentence may have */
+    bool unscored;   /* nobody wants to know how probable they are */
     heed__room room; /* that is free */
     heed__room all;  /* of it, when no sentence is there */
     heed__block *spare_block;

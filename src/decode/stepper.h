@@ -18,6 +18,11 @@ typedef struct heed__stepper {
     /* Row r goes on from row parent[r]; rows not named are dropped. */
     heed_status (*reorder)(void *self, const int32_t *parent, int64_t rows, heed_error *err);
     void (*clear)(void *self); /* drops all rows */
+    /* From now on a step may leave out whatever cannot be the best token of its row, these and the
+     * special tokens left aside, and log_z may be any number that no logit is above; it leaves out
+     * no special token on top of those that a shortlist does.  NULL: all tokens count again.  The
+     * tokens live until then.  The call itself is NULL where a model cannot. */
+    void (*best_only)(void *self, const heed_tokens *never);
 } heed__stepper;
 
 #endif

@@ -1,9 +1,9 @@
 /* top.c: the best k of (rows x V) continuations, in one pass over the logits.
  *
- * Nearly all of V is worse than the k-th best so far.  So a block of logits is first compared with
- * that one as a whole, which the compiler turns into vector code; only a block with a hit is looked
- * at one by one.  The heap changes about k ln(V/k) times, and no log-probability is written
- * anywhere but there. */
+ * Nearly all of V is worse than the k-th best so far.  So the largest of many logits, where it is
+ * known, is compared with that one, then a block of them as a whole, which the compiler turns into
+ * vector code; only a block with a hit is looked at one by one.  The heap changes about k ln(V/k)
+ * times, and no log-probability is written anywhere but there. */
 #include "decode/top.h"
 #include "base/error.h"
 
@@ -18,7 +18,9 @@ bool heed__candidate_before(const heed__candidate *a, const heed__candidate *b)
 {
     if (a->log_p != b->log_p)
         return a->log_p > b->log_p;
-    return a->row != b->row ? a->row < b->row : a->token < b->token;
+    if (a->row != b->row)
+        return a->row < b->row;
+    return a->logit != b->logit ? a->logit > b->logit : a->token < b->token;
 }
 
 /* ---- one row of a step ---- */
@@ -26,7 +28,9 @@ bool heed__candidate_before(const heed__candidate *a, const heed__candidate *b)
 heed__outlook heed__outlook_of(const heed_scores *s, int64_t row)
 {
     const heed_tokens all = {NULL, s->columns}, *of = s->choice ? &s->choice[row] : &all;
-    return (heed__outlook){s->logit + row * s->columns, s->log_z[row], of->count, of->id};
+    const int64_t peaks = (s->columns + HEED_PEAK_COLUMNS - 1) / HEED_PEAK_COLUMNS;
+    return (heed__outlook){s->logit + row * s->columns, s->log_z[row], of->count, of->id,
+                           s->peak ? s->peak + row * peaks : NULL};
 }
 
 int32_t heed__token_at(const heed__outlook *v, int64_t column)
@@ -126,6 +130,11 @@ bool heed__top_scan(heed__top *top, const heed__outlook *v, const heed__filter *
     for (int64_t begin = 0; begin < v->count; begin += BLOCK) {
         int64_t end = begin + BLOCK < v->count ? begin + BLOCK : v->count;
         int hit = 0;
+        if (v->peak && begin % HEED_PEAK_COLUMNS == 0 &&
+            v->peak[begin / HEED_PEAK_COLUMNS] < floor) {
+            begin += HEED_PEAK_COLUMNS - BLOCK;
+            continue;
+        }
         for (int64_t i = begin; i < end; i++)
             hit |= !(v->logit[i] < floor); /* NaN is a hit too */
         for (int64_t i = begin; hit && i < end; i++) {
@@ -139,7 +148,7 @@ bool heed__top_scan(heed__top *top, const heed__outlook *v, const heed__filter *
             int32_t token = heed__token_at(v, i);
             if (isinf(x) || heed__forbids(f, token))
                 continue;
-            offer(top, &(heed__candidate){base + (double)x, row, token, x, -1});
+            offer(top, &(heed__candidate){base + (double)x, row, token, x, -1, v->logit[i]});
             floor = floor_of(top, v, base);
         }
     }

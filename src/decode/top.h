@@ -10,10 +10,11 @@ typedef struct heed__candidate {
     int32_t row;  /* the hypothesis */
     int32_t token;
     heed_real token_log_p;
-    int32_t sample; /* which of its sentence's samples it belongs to */
+    int32_t sample;  /* which of its sentence's samples it belongs to */
+    heed_real logit; /* orders what rounding made alike in log_p */
 } heed__candidate;
-/* A total order, better ones first; ties go to the earlier row, then to the smaller id, so that
- * every run decides alike. */
+/* A total order, better ones first; ties go to the earlier row, in it to the larger logit, then to
+ * the smaller id, so that every run decides alike, and greedy search does by the logits alone. */
 bool heed__candidate_before(const heed__candidate *a, const heed__candidate *b);
 
 /* What a step says of one row. */
@@ -21,7 +22,8 @@ typedef struct heed__outlook {
     const heed_real *logit; /* (count) */
     heed_real log_z;
     int64_t count;
-    const int32_t *token; /* (count) which they are, ascending; NULL: 0, 1, ... */
+    const int32_t *token;  /* (count) which they are, ascending; NULL: 0, 1, ... */
+    const heed_real *peak; /* as in heed_scores */
 } heed__outlook;
 heed__outlook heed__outlook_of(const heed_scores *s, int64_t row);
 int32_t heed__token_at(const heed__outlook *v, int64_t column);

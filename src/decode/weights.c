@@ -391,6 +391,11 @@ static heed__weights *complete(heed__weights *w, const heed_model *m, const char
     if (s.passing)
         fill(&s, m);
     heed_arena_free(s.passing);
+    if (!own.status && heed__screen_pays(&w->output)) {
+        w->screen = heed__screen_new(&w->output, w->arena, allocator);
+        if (!w->screen)
+            short_of_memory(&s);
+    }
     if (!own.status)
         return w;
     heed__weights_free(w);
@@ -517,6 +522,7 @@ void heed__weights_free(heed__weights *w)
 {
     if (!w)
         return;
+    heed__screen_free(w->screen);
     heed_safetensors_close(w->file);
     heed_arena_free(w->arena);
 }

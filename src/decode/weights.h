@@ -11,6 +11,7 @@
 #ifndef HEED_DECODE_WEIGHTS_H
 #define HEED_DECODE_WEIGHTS_H
 
+#include "decode/screen.h"
 #include "kernel/panels.h"
 #include "model/transformer.h"
 
@@ -61,6 +62,7 @@ typedef struct heed__weights {
     heed_arena *arena;                         /* holds all of this */
     heed_safetensors *file;                    /* bytes are used in its mapping; else NULL */
     int bits;                                  /* 0, 7 or 8 */
+    heed__screen *screen;                      /* of the output, or NULL */
 } heed__weights;
 
 /* Whether a model is one that can be packed: a Transformer with scaled dot, dot or

@@ -22,6 +22,7 @@
 #include "kernel/probe.h"
 #include "kernel/recurrent.h"
 #include "kernel/reduce.h"
+#include "kernel/screen.h"
 #include "kernel/softmax.h"
 
 #define HEED_KERNEL_LIST(X)                                                                        \
@@ -40,6 +41,7 @@
     HEED_KERNELS_PROBE(X)                                                                          \
     HEED_KERNELS_RECURRENT(X)                                                                      \
     HEED_KERNELS_REDUCE(X)                                                                         \
+    HEED_KERNELS_SCREEN(X)                                                                         \
     HEED_KERNELS_SOFTMAX(X)
 
 typedef struct heed_kernels {

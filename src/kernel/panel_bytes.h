@@ -1,11 +1,13 @@
 /* panel_bytes.h: the register tile of products of bytes, included by panel_product.c.
  *
- *   sums (rows,16) = A W    A (rows, 4 groups) of 0..127, W one panel of signed bytes
+ *   sums (panels,rows,16) = A W    A (rows, 4 groups) of 0..127, W panels of signed bytes
  *
- * BYTE_ROWS rows at most.  A lane of 32 bits is a column, and four steps of k are one multiply-add
- * of four bytes in it; nothing saturates (panels.h), so all of these give the same integers.
- * narrow: W is of 7 bits.  While it runs, the tile asks memory for what comes later: at ahead, a
- * line every `stride` bytes for each group. */
+ * BYTE_ROWS rows of one panel at most, or one row of BYTE_STREAMS panels, which come from memory
+ * faster side by side.  A lane of 32 bits is a column, and four steps of k are one multiply-add of
+ * four bytes in it; nothing saturates (panels.h), so all of these give the same integers.  narrow:
+ * W is of 7 bits.  While it runs, the tile asks memory for what comes later: at ahead, a line every
+ * `stride` bytes for each group; where panels stand side by side, of each of them, and at their end
+ * of the next ones. */
 #ifndef HEED_KERNEL_PANEL_BYTES_H
 #define HEED_KERNEL_PANEL_BYTES_H
 
@@ -21,40 +23,55 @@ VINLINE int32_t four_bytes(const uint8_t *a)
     return x;
 }
 
+/* What to ask for in group g, of the first of the panels. */
+VINLINE const int8_t *wanted_soon(int panels, const int8_t *w, int64_t groups, const int8_t *ahead,
+                                  int64_t stride, int64_t g)
+{
+    const bool next = panels > 1 && g * GROUP_BYTES + (ahead - w) >= groups * GROUP_BYTES;
+    return ahead + g * stride + (next ? (panels - 1) * groups * GROUP_BYTES : 0);
+}
+
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
 
 #define BYTE_ROWS 8
+#define BYTE_STREAMS 4
 
 /* One instruction multiplies and adds four bytes to 32 bits.  It takes four cycles, so a few rows
  * add their even and odd groups apart to have eight sums under way. */
-VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
+VINLINE void byte_body(int rows, int panels, bool narrow, int32_t *sums, const uint8_t *a,
+                       int64_t lda, const int8_t *w, int64_t groups, const int8_t *ahead,
+                       int64_t stride)
 {
-    const int parts = rows <= BYTE_ROWS / 2 ? 2 : 1;
+    const int all = rows * panels, parts = all <= BYTE_ROWS / 2 ? 2 : 1;
     __m256i sum[BYTE_ROWS][2][2];
     (void)narrow;
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < all; i++)
 #pragma GCC unroll 4
         for (int h = 0; h < 4; h++)
             sum[i][h / 2][h % 2] = _mm256_setzero_si256();
     for (int64_t g = 0; g < groups; g += 2) {
 #pragma GCC unroll 2
         for (int u = 0; u < 2; u++) {
-            const __m256i *v = (const __m256i *)(w + (g + u) * GROUP_BYTES);
-            __m256i left = _mm256_loadu_si256(v), right = _mm256_loadu_si256(v + 1);
+            const int8_t *soon = wanted_soon(panels, w, groups, ahead, stride, g + u);
             const int part = u % parts;
-            __builtin_prefetch(ahead + (g + u) * stride);
+#pragma GCC unroll 4
+            for (int p = 0; p < panels; p++) {
+                const __m256i *v = (const __m256i *)(w + (p * groups + g + u) * GROUP_BYTES);
+                __m256i left = _mm256_loadu_si256(v), right = _mm256_loadu_si256(v + 1);
+                __builtin_prefetch(soon + p * groups * GROUP_BYTES);
 #pragma GCC unroll 8
-            for (int i = 0; i < rows; i++) {
-                __m256i x = _mm256_set1_epi32(four_bytes(a + i * lda + 4 * (g + u)));
-                sum[i][0][part] = _mm256_dpbusd_epi32(sum[i][0][part], x, left);
-                sum[i][1][part] = _mm256_dpbusd_epi32(sum[i][1][part], x, right);
+                for (int i = 0; i < rows; i++) {
+                    __m256i x = _mm256_set1_epi32(four_bytes(a + i * lda + 4 * (g + u)));
+                    __m256i(*to)[2] = sum[p * rows + i];
+                    to[0][part] = _mm256_dpbusd_epi32(to[0][part], x, left);
+                    to[1][part] = _mm256_dpbusd_epi32(to[1][part], x, right);
+                }
             }
         }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < all; i++)
 #pragma GCC unroll 2
         for (int h = 0; h < 2; h++)
             _mm256_storeu_si256((__m256i *)(sums + i * HEED_PANEL + 8 * h),
@@ -64,6 +81,7 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
 #elif defined(__AVX2__)
 
 #define BYTE_ROWS 4
+#define BYTE_STREAMS 4
 
 /* Pairs of bytes to 16 bits, pairs of those to 32.  Of 7 bits two groups are added in between:
  * three multiplications where 8 bits take four. */
@@ -77,30 +95,35 @@ VINLINE __m256i byte_step(bool narrow, __m256i sum, __m256i a0, __m256i w0, __m2
     return _mm256_add_epi32(sum, _mm256_madd_epi16(second, ones));
 }
 
-VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
+VINLINE void byte_body(int rows, int panels, bool narrow, int32_t *sums, const uint8_t *a,
+                       int64_t lda, const int8_t *w, int64_t groups, const int8_t *ahead,
+                       int64_t stride)
 {
     __m256i sum[BYTE_ROWS][2];
 #pragma GCC unroll 4
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows * panels; i++)
         sum[i][0] = sum[i][1] = _mm256_setzero_si256();
     for (int64_t g = 0; g < groups; g += 2) {
-        const __m256i *v = (const __m256i *)(w + g * GROUP_BYTES);
-        __m256i left0 = _mm256_loadu_si256(v), right0 = _mm256_loadu_si256(v + 1);
-        __m256i left1 = _mm256_loadu_si256(v + 2), right1 = _mm256_loadu_si256(v + 3);
-        __builtin_prefetch(ahead + g * stride);
-        __builtin_prefetch(ahead + (g + 1) * stride);
+        const int8_t *soon = wanted_soon(panels, w, groups, ahead, stride, g);
 #pragma GCC unroll 4
-        for (int i = 0; i < rows; i++) {
-            const uint8_t *x = a + i * lda + 4 * g;
-            __m256i x0 = _mm256_set1_epi32(four_bytes(x)),
-                    x1 = _mm256_set1_epi32(four_bytes(x + 4));
-            sum[i][0] = byte_step(narrow, sum[i][0], x0, left0, x1, left1);
-            sum[i][1] = byte_step(narrow, sum[i][1], x0, right0, x1, right1);
+        for (int p = 0; p < panels; p++) {
+            const __m256i *v = (const __m256i *)(w + (p * groups + g) * GROUP_BYTES);
+            __m256i left0 = _mm256_loadu_si256(v), right0 = _mm256_loadu_si256(v + 1);
+            __m256i left1 = _mm256_loadu_si256(v + 2), right1 = _mm256_loadu_si256(v + 3);
+            __builtin_prefetch(soon + p * groups * GROUP_BYTES);
+            __builtin_prefetch(soon + p * groups * GROUP_BYTES + stride);
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i++) {
+                const uint8_t *x = a + i * lda + 4 * g;
+                __m256i x0 = _mm256_set1_epi32(four_bytes(x)),
+                        x1 = _mm256_set1_epi32(four_bytes(x + 4)), *to = sum[p * rows + i];
+                to[0] = byte_step(narrow, to[0], x0, left0, x1, left1);
+                to[1] = byte_step(narrow, to[1], x0, right0, x1, right1);
+            }
         }
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows * panels; i++)
 #pragma GCC unroll 2
         for (int h = 0; h < 2; h++)
             _mm256_storeu_si256((__m256i *)(sums + i * HEED_PANEL + 8 * h), sum[i][h]);
@@ -109,13 +132,16 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
 #elif defined(__SSE2__)
 
 #define BYTE_ROWS 2
+#define BYTE_STREAMS 1
 
 /* Only 16 bits can be multiplied and added in pairs.  The even and the odd bytes are widened apart,
  * so that a column keeps its lane. */
-VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
+VINLINE void byte_body(int rows, int panels, bool narrow, int32_t *sums, const uint8_t *a,
+                       int64_t lda, const int8_t *w, int64_t groups, const int8_t *ahead,
+                       int64_t stride)
 {
     __m128i sum[BYTE_ROWS][4];
+    (void)panels;
     (void)narrow;
 #pragma GCC unroll 8
     for (int i = 0; i < 4 * rows; i++)
@@ -149,10 +175,13 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
 #else
 
 #define BYTE_ROWS 4
+#define BYTE_STREAMS 1
 
-VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
+VINLINE void byte_body(int rows, int panels, bool narrow, int32_t *sums, const uint8_t *a,
+                       int64_t lda, const int8_t *w, int64_t groups, const int8_t *ahead,
+                       int64_t stride)
 {
+    (void)panels;
     (void)narrow;
     (void)ahead;
     (void)stride;
@@ -169,9 +198,9 @@ VINLINE void byte_body(int rows, bool narrow, int32_t *sums, const uint8_t *a, i
 #define BYTE_CASE(rows)                                                                            \
     case rows:                                                                                     \
         if (narrow)                                                                                \
-            byte_body(rows, true, sums, a, lda, w, groups, ahead, stride);                         \
+            byte_body(rows, 1, true, sums, a, lda, w, groups, ahead, stride);                      \
         else                                                                                       \
-            byte_body(rows, false, sums, a, lda, w, groups, ahead, stride);                        \
+            byte_body(rows, 1, false, sums, a, lda, w, groups, ahead, stride);                     \
         break;
 
 /* 1 <= rows <= BYTE_ROWS */
@@ -193,6 +222,16 @@ static __attribute__((noinline)) void byte_tile(int32_t *sums, const uint8_t *a,
         BYTE_CASE(8)
 #endif
     }
+}
+
+/* One row, BYTE_STREAMS panels. */
+static __attribute__((noinline)) void byte_row(int32_t *sums, const uint8_t *a, const int8_t *w,
+                                               int64_t groups, bool narrow, const int8_t *ahead)
+{
+    if (narrow)
+        byte_body(1, BYTE_STREAMS, true, sums, a, 0, w, groups, ahead, GROUP_BYTES);
+    else
+        byte_body(1, BYTE_STREAMS, false, sums, a, 0, w, groups, ahead, GROUP_BYTES);
 }
 
 #endif

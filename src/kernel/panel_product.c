@@ -91,8 +91,17 @@ static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows,
     const int64_t groups = heed__panel_groups(w->k), lda = 4 * groups, size = groups * GROUP_BYTES;
     const int64_t tiles = (m + BYTE_ROWS - 1) / BYTE_ROWS;
     const int64_t stride = (GROUP_BYTES + tiles - 1) / tiles;
+    _Static_assert(BYTE_STREAMS <= BYTE_ROWS, "sums are of either");
     int32_t sums[BYTE_ROWS * HEED_PANEL];
-    for (int64_t p = begin; p < end; p++) {
+    int64_t p = begin;
+    for (; m == 1 && BYTE_STREAMS > 1 && p + BYTE_STREAMS <= end; p += BYTE_STREAMS) {
+        const int8_t *panels = w->bytes + p * size;
+        byte_row(sums, rows->bytes, panels, groups, w->bits == 7, panels + near(m, w));
+        for (int64_t k = 0; k < BYTE_STREAMS; k++)
+            finish_bytes(c, ldc, sums + k * HEED_PANEL, rows->step, rows->low, 1, w,
+                         (p + k) * HEED_PANEL);
+    }
+    for (; p < end; p++) {
         const int8_t *panel = w->bytes + p * size;
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;

@@ -151,6 +151,7 @@ static heed_status translate(heed_trainer *t, struct texts *x, heed_arena *arena
     heed_search_options search = {.beam = t->recipe.train.valid_beam,
                                   .length_penalty = 0.6,
                                   .n_best = 1,
+                                  .unscored = true,
                                   .extra_length = t->extra_length};
     heed_translation *out = heed_arena_allocate(arena, sizeof *out * (size_t)x->count);
     if (!out)
