@@ -156,8 +156,9 @@ static const heed_option decode_fields[] = {
                     "let each line use about N pieces only, drawn at random; 0: all"),
     HEED_OPTION_INT(struct decode_settings, vocabulary, "vocabulary", "0", 0, 10000000, "N",
                     "words; 0 for 8000 where d is below 512 and 32000 otherwise"),
-    HEED_OPTION_REAL(struct decode_settings, seconds, "seconds", "5", 0, 1e6, "S",
-                     "for each line of the table; three turns at least, the best counts"),
+    HEED_OPTION_REAL(
+        struct decode_settings, seconds, "seconds", "5", 0, 1e6, "S",
+        "for each line of the table; three turns at least, of every 32 lines the best counts"),
     HEED_MODEL_OPTIONS(struct decode_settings, model),
 };
 static const char *const decode_examples[] = {

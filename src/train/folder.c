@@ -53,9 +53,9 @@ heed_status heed__folder_make(const char *path, heed_error *err)
     return mkdir(path, 0777) == 0 ? HEED_OK : failed(err, "make the directory", path);
 }
 
-/* A thread that still writes into the folder (heed_trainer_discard) makes a file after its entries
- * were read; it fails as soon as the folder is gone. */
-#define MOST_TRIES 100
+/* A thread that was just opening a file in the folder when heed_trainer_discard renamed it makes
+ * that file after its entries were read. */
+#define MOST_TRIES 10
 
 static heed_status remove_entries(DIR *d, const char *path, heed_error *err)
 {

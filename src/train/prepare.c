@@ -344,9 +344,14 @@ heed_trainer *heed_trainer_resume(const char *folder, const heed_recipe *recipe,
 
 heed_status heed_trainer_discard(const char *folder, heed_error *err)
 {
-    heed__pathname path;
+    heed__pathname path, aside;
     heed_status status = stage_name(folder, path, err);
-    return status ? status : heed__folder_remove(path, err);
+    if (!status)
+        status = heed__pathname_format(aside, err, "%s.gone", path);
+    /* Out of the way first: a thread that still prepares finds nothing to write into. */
+    if (!status && heed__folder_exists(path))
+        status = heed__folder_rename(path, aside, err);
+    return status ? status : heed__folder_remove(aside, err);
 }
 
 void heed_trainer_free(heed_trainer *t)
