@@ -219,8 +219,8 @@ static double turn(struct worker *w, int workers)
 }
 
 /* All lines once, piece by piece, and for each the best time so far.  A machine that is shared is
- * hardly ever quiet for the many seconds that all lines take, but it is for a fraction of one, which
- * is how the peak is measured.  Workers are timed as a whole. */
+ * hardly ever quiet for the many seconds that all lines take, but it may be for the fraction of one
+ * in which the peak is measured.  Workers are timed as a whole. */
 static bool turn_by_pieces(struct worker *w, int workers, double best[PIECES])
 {
     const int pieces = workers == 1 ? PIECES : 1;

@@ -18,8 +18,8 @@ typedef struct heed__rough {
 
 /* Shared by an engine's sessions: the copy is made when the first of them wants it. */
 typedef struct heed__screen heed__screen;
-/* Whether a copy of an output matrix would pay: not of bytes, nor of so many numbers that the memory
- * counts. */
+/* Whether a copy of an output matrix would pay: not of bytes, nor of so many numbers that its
+ * memory counts. */
 bool heed__screen_pays(const heed__panel_weights *output);
 /* Of an output matrix that outlives it.  Lives in the arena; the copy comes from the allocator.
  * NULL when memory is short. */
