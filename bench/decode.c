@@ -223,19 +223,18 @@ static double turn(struct worker *w, int workers)
  * in which the peak is measured.  Workers are timed as a whole. */
 static bool turn_by_pieces(struct worker *w, int workers, double best[PIECES])
 {
-    const int pieces = workers == 1 ? PIECES : 1;
-    for (int i = 0; i < pieces; i++) {
+    double seconds = workers == 1 ? 0 : turn(w, workers);
+    if (workers > 1)
+        best[0] = fmin(best[0], seconds);
+    for (int i = 0; workers == 1 && seconds >= 0 && i < PIECES; i++) {
         struct worker part = *w;
         part.source += i * PIECE;
         part.lines = LINES - i * PIECE < PIECE ? LINES - i * PIECE : PIECE;
-        double seconds = workers == 1 ? turn(&part, 1) : turn(w, workers);
-        if (seconds < 0) {
-            w->err = workers == 1 ? part.err : w->err;
-            return false;
-        }
+        seconds = turn(&part, 1);
         best[i] = fmin(best[i], seconds);
+        w->err = part.err;
     }
-    return true;
+    return seconds >= 0;
 }
 
 static double peak(const struct cell *c)

@@ -50,8 +50,7 @@ typedef struct heed__rows {
     int64_t logits, columns;
     bool best_only;           /* nobody wants more than the best token of each row, */
     heed_tokens never;        /* these left out */
-    const heed__rough *rough; /* the weights' own, once it pays to have it made, */
-    bool no_rough;            /* or it cannot be made */
+    const heed__rough *rough; /* the weights' own, once it pays to have it made */
     int64_t unscreened;       /* rows that might have been screened until then */
     int32_t *candidate;       /* (candidates, as many tokens as may be left of a row) */
     int64_t candidates;

@@ -35,13 +35,10 @@ void heed__rows_release_best(heed__rows *r)
 
 bool heed__rows_screened(heed__rows *r)
 {
-    if (!r->best_only || !r->w->screen || r->no_rough || r->shortlist ||
-        r->w->output.n <= HEED_PANEL)
+    if (!r->best_only || !r->w->screen || r->shortlist || r->w->output.n <= HEED_PANEL)
         return false;
-    if (!r->rough && (r->unscreened += r->rows) >= WORTH_IT) {
+    if (!r->rough && (r->unscreened += r->rows) >= WORTH_IT)
         r->rough = heed__screen_rough(r->w->screen);
-        r->no_rough = !r->rough;
-    }
     if (!r->rough || r->rows <= r->candidates)
         return r->rough;
     heed__rows_release_best(r);
