@@ -25,7 +25,7 @@ course --model "$model" --from "$model-both" \
 score() {
     sed 's/@@ //g' "$DATA/$1.de" >"$model/$1.reference"
     "$heed" evaluate --model "$model" --source "$DATA/$1.en" --reference "$model/$1.reference" \
-        --tokenized --beam 5 --penalty-form power --length-penalty 1
+        --tokenized --beam 5 --penalty-form power --length-penalty 1 --patience 1
 }
 score en-de.valid
 [ -z "${TEST:-}" ] || score en-de.test.2016

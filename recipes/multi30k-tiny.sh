@@ -3,7 +3,7 @@
 # "Good for Misconceived Reasons" (ACL 2021), whose README reports 41.02 tokenised BLEU on test 2016
 # (71.0/47.5/34.3/24.5): dropout .3, label smoothing .1, Adam .9/.98/1e-8, inverse square root to
 # .005 in 2,000 updates, 8,000 updates of about 8,192 target tokens, mean of the last ten saves, beam 5,
-# log P / length (theirs by default).  With half of the tokens and a linear decay:
+# log P / length, first come, first served (both theirs by default).  With half of the tokens and a linear decay:
 #     --schedule linear --warmup 1500 --batch-tokens 4096 --max-updates 7000 --valid-every 700 --save-every 0 --average 1
 # In smaller batches, a little better on the validation set and not on test:
 #     --schedule linear --rate 0.0035 --batch-tokens 2048 --max-updates 16000 --valid-every 3000 --save-every 3000 --average 1
@@ -28,7 +28,7 @@ heed=${HEED:-build/heed}
 score() {
     sed 's/@@ //g' "$DATA/$1.de" >"$model/$1.reference"
     "$heed" evaluate --model "$model" --source "$DATA/$1.en" --reference "$model/$1.reference" \
-        --tokenized --beam 5 --penalty-form power --length-penalty 1
+        --tokenized --beam 5 --penalty-form power --length-penalty 1 --patience 1
 }
 score en-de.valid
 [ -z "${TEST:-}" ] || score en-de.test.2016

@@ -241,6 +241,8 @@ run translate --model m --length-penalty 1 --penalty-form power --json
 exits 0; sed 's/.*"score":\([-0-9.]*\).*"log_p":.\([-0-9.,]*\).*/\1,\2/' out |
     awk -F , '{for (i = 2; i <= NF; i++) s += $i; d = s / (NF - 1) - $1; exit !(d < 1e-4 && d > -1e-4)}'
 verdict $? 'the score is not the mean'
+run translate --model m --patience -1
+exits 2; mentions "option '--patience' is '-1'"
 printf 'zebra a\n' >in
 run translate --model m --suppress-unk --prefix zebra
 exits 0; says '⁇'

@@ -342,7 +342,7 @@ static inline int64_t slow_search(const struct made_up *m, const heed_search_opt
                                   const heed_tokens *source, heed_tokens prefix)
 {
     int64_t limit = slow_limit(m, o, source->count, prefix.count), n_alive = 1;
-    int64_t least = loop_least(source);
+    int64_t least = loop_least(source), ends = 0;
     slow_finished = 0;
     alive[0] = (struct hypothesis){.history = mix(history_of(source), HEED_BOS)};
     for (int64_t length = 0; length < limit && n_alive > 0; length++) {
@@ -354,8 +354,10 @@ static inline int64_t slow_search(const struct made_up *m, const heed_search_opt
                                ? 0
                                : looping(c->id, c->count, prefix.count, least);
             if (c->id[c->count - 1] == HEED_EOS) {
-                if (i < o->beam || length + 1 == limit)
-                    slow_keep(o, c, true);
+                if (i >= o->beam && length + 1 < limit)
+                    continue;
+                slow_keep(o, c, true);
+                ends++;
             } else if (took++ >= o->beam) {
                 break;
             } else if (said) {
@@ -367,7 +369,8 @@ static inline int64_t slow_search(const struct made_up *m, const heed_search_opt
                 alive[n_alive++] = *c;
             }
         }
-        if (o->beam == 1 && slow_finished && done[0].ended)
+        if ((o->beam == 1 && ends) ||
+            (o->patience > 0 && ends >= o->n_best && (double)ends >= o->patience * (double)o->beam))
             break;
     }
     return slow_finished;

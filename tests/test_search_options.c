@@ -60,6 +60,7 @@ static void test_all_together(void **state)
         heed_search_options o = {.beam = 1 + PICK(5, 6),
                                  .length_penalty = alphas[PICK(6, 4)],
                                  .penalty_form = (int)PICK(7, 2),
+                                 .patience = PICK(27, 2) ? 0.5 * (double)PICK(28, 5) : 0,
                                  .extra_length = PICK(8, 40),
                                  .max_length = PICK(9, 3) == 0 ? 1 + PICK(10, 12) : 0,
                                  .max_ratio = PICK(11, 3) == 0 ? 0.7 * (double)PICK(12, 5) : 0,
@@ -100,6 +101,38 @@ static void test_penalty_forms(void **state)
         differ += wu.count != power.count;
     }
     assert_true(differ > 5);
+}
+
+/* Catches a patience that is ignored, that counts rows or kept hypotheses instead of ends, or that
+ * stops before n_best are there. */
+static void test_patience(void **state)
+{
+    (void)state;
+    heed_hypothesis found[4];
+    heed_search_options o = plain;
+    int64_t steps[3] = {0}, shorter = 0;
+    o.penalty_form = HEED_PENALTY_POWER;
+    o.length_penalty = 1;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        static const double patience[] = {0, 1, 0.25};
+        int64_t length[3];
+        model.seed = seed;
+        for (int i = 0; i < 3; i++) {
+            model.steps = 0;
+            o.patience = patience[i];
+            search(&o, source_of(0, 4), none, found);
+            steps[i] += model.steps;
+            length[i] = found->count;
+        }
+        assert_int_equal(length[2], model.steps); /* of four the first that ends */
+        shorter += length[1] < length[0];
+        assert_true(length[1] <= length[0]);
+    }
+    assert_true(shorter > 5);
+    assert_true(steps[2] < steps[1] && steps[1] < steps[0]);
+    o.n_best = 4;
+    search(&o, source_of(0, 4), none, found);
+    assert_true(found[3].count > 0);
 }
 
 /* Catches limits that are not kept to, are taken for one another, or do not count EOS. */
@@ -415,11 +448,17 @@ int main(void)
 {
 #define OPTION_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, made_up_end)
     const struct CMUnitTest tests[] = {
-        OPTION_TEST(test_all_together),   OPTION_TEST(test_penalty_forms),
-        OPTION_TEST(test_lengths),        OPTION_TEST(test_banned),
-        OPTION_TEST(test_no_repeat),      OPTION_TEST(test_prefix),
-        OPTION_TEST(test_loop_guard),     OPTION_TEST(test_loops_of_every_period),
-        OPTION_TEST(test_loops_give_way), OPTION_TEST(test_whole),
+        OPTION_TEST(test_all_together),
+        OPTION_TEST(test_penalty_forms),
+        OPTION_TEST(test_patience),
+        OPTION_TEST(test_lengths),
+        OPTION_TEST(test_banned),
+        OPTION_TEST(test_no_repeat),
+        OPTION_TEST(test_prefix),
+        OPTION_TEST(test_loop_guard),
+        OPTION_TEST(test_loops_of_every_period),
+        OPTION_TEST(test_loops_give_way),
+        OPTION_TEST(test_whole),
         OPTION_TEST(test_wrong_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

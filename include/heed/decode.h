@@ -112,6 +112,8 @@ typedef struct heed_search_options {
     int64_t n_best;        /* hypotheses handed out for each sentence, at most beam */
     double length_penalty; /* alpha */
     int penalty_form;      /* heed_penalty_form */
+    double patience; /* stop when so many times the beam have ended, and n_best; 0: when none that
+                      * lives can win */
     /* At most, EOS counted, of the source too: source + extra_length (0 is a limit here),
      * max_length, source * max_ratio, and what the model takes. */
     int64_t extra_length, max_length;
@@ -142,6 +144,9 @@ typedef struct heed_search_options {
         HEED_OPTION_CHOICE(owner, at.penalty_form, "penalty-form", "wu",                           \
                            HEED_WORDS("wu", "power"),                                              \
                            "of the length penalty: ((5+length)/6)^A, or length^A"),                \
+        HEED_OPTION_REAL(owner, at.patience, "patience", "0", 0, 1000, "P",                        \
+                         "stop when P times the beam have ended (1: first come, first served); "   \
+                         "0: when none that goes on can win"),                                     \
         HEED_OPTION_INT(owner, at.extra_length, "extra-length", "50", 0, 100000, "N",              \
                         "at most so many tokens more than the source has"),                        \
         HEED_OPTION_INT(                                                                           \

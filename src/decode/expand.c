@@ -8,7 +8,12 @@
  * Early stop.  log P only falls, and no penalty is larger than that of the limit, so nothing that
  * descends from a hypothesis can score above its log P / penalty(limit).  One that cannot pass the
  * n-th best finished is dropped.  That changes no result: whatever its descendants could displace
- * has a lower log P still, and what comes in their place has as well. */
+ * has a lower log P still, and what comes in their place has as well.
+ *
+ * Patience (Kasai et al., 2022).  Where it is asked for, a sentence is also over as soon as so many
+ * times `beam` hypotheses have ended: 1 is first come, first served, as in fairseq, which leaves
+ * longer ones unseen.  Then all that live go on until none can win: each may be the one whose end
+ * counts. */
 #include "decode/search_state.h"
 
 #include <math.h>
@@ -78,7 +83,16 @@ static void keep_ends(heed__search *s, heed__sentence *one, int64_t ends)
         if (better + i >= s->o->beam && !heed__is_last(one))
             break;
         heed__finish(s, one, &s->end[i], true);
+        one->ends++;
     }
+}
+
+/* Whether as many hypotheses have ended as a search with patience waits for. */
+static bool is_served(const heed__search *s, const heed__sentence *one)
+{
+    const heed_search_options *o = s->o;
+    return o->patience > 0 && one->ends >= o->n_best &&
+           (double)one->ends >= o->patience * (double)o->beam;
 }
 
 /* How many of s->chosen go on. */
@@ -86,7 +100,7 @@ static int64_t survivors(heed__search *s, heed__sentence *one)
 {
     const heed__candidate *c = s->chosen.item;
     int64_t n = s->chosen.count;
-    if (s->o->beam == 1 && one->ended)
+    if ((s->o->beam == 1 && one->ended) || is_served(s, one))
         return 0;
     if (heed__is_last(one)) {
         for (int64_t i = 0; i < n; i++) /* for a model that gives EOS no chance at all */
@@ -98,7 +112,7 @@ static int64_t survivors(heed__search *s, heed__sentence *one)
         while (n > 0 && c[n - 1].log_p / one->limit_penalty <= worst)
             n--;
     }
-    return n;
+    return n > 0 && s->o->patience > 0 ? s->chosen.count : n;
 }
 
 heed_status heed__expand(heed__search *s, heed__sentence *one, const heed_scores *scores)

@@ -43,6 +43,7 @@ heed_status heed__search_check(const heed_search_options *o, heed_error *err)
         double found;
     } amounts[] = {
         {"length penalty", o->length_penalty},
+        {"patience", o->patience},
         {"extra length", (double)o->extra_length},
         {"greatest length", (double)o->max_length},
         {"greatest ratio of lengths", o->max_ratio},

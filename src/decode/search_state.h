@@ -65,6 +65,7 @@ typedef struct heed__sentence {
     heed__block *history; /* the newest block */
     heed__finished *best; /* (n_best), best first */
     int64_t found, ended; /* how many of them; of these, how many count as whole sentences */
+    int64_t ends;         /* EOS that counted, of hypotheses kept or not */
 } heed__sentence;
 
 /* Whether the next token is the last that the limit leaves room for. */
