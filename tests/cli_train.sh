@@ -173,6 +173,8 @@ bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --mode
         --schedule linear --warmup 0 --rate-floor 0.1
     bad 2 '--subword-sampling is 3, expected at most 1 with --vocab-type bpe' --model m $ok \
         --vocab-type bpe --subword-sampling 3
+    bad 2 '--subword-sampling is 3, expected at most 1 with --bpe-joiner' --model m $ok \
+        --tokens whitespace --bpe-joiner '@@ ' --subword-sampling 3
     bad 2 "option '--ema' is '1', expected a number from 0 to 0.9999999" --model m $ok --ema 1
     bad 2 "option '--keep' is '200', expected a whole number from 1 to 100" --model m $ok --keep 200
     bad 2 '--vocab-size is 5, expected at least 14' --model m $ok --vocab-size 5

@@ -326,6 +326,73 @@ static void bytes(void **state)
     heed_vocab_free(v);
 }
 
+static heed_vocab *words_vocab(void)
+{
+    static const char *const lines[] = {"walking walk@@ wal@@ king w@@ al@@ k@@ ing ß@@ ßal@@ @@ x",
+                                        NULL};
+    const heed_vocab_options o = {.kind = HEED_WHITESPACE};
+    assert_int_equal(learn(&o, lines, in_folder("v"), NULL, NULL), HEED_OK);
+    return open_vocab(in_folder("v"), "@@ ");
+}
+
+/* Catches words cut in other places, or more or less often, than the vocabulary and the strength
+ * say; a head that lacks its joiner; a tail that gets or loses one. */
+static void words_frequencies(void **state)
+{
+    (void)state;
+    heed_vocab *v = words_vocab();
+    /* walking: whole with 1-p; in two at either place with p/2; walk@@ only has wal@@ k@@, whose
+     * wal@@ only has w@@ al@@; king only has k@@ ing. */
+    const double p = 0.4;
+    const struct {
+        const char *cut;
+        double chance;
+    } cases[] = {
+        {"walking", 1 - p},
+        {"walk@@|ing", p / 2 * (1 - p)},
+        {"wal@@|k@@|ing", p / 2 * p * (1 - p) + p / 2 * (1 - p) * p},
+        {"w@@|al@@|k@@|ing", p / 2 * p * p + p / 2 * p * p},
+        {"wal@@|king", p / 2 * (1 - p) * (1 - p)},
+        {"w@@|al@@|king", p / 2 * p * (1 - p)},
+    };
+    enum { DRAWS = 20000, CASES = sizeof cases / sizeof *cases };
+    int seen[CASES] = {0}, sum = 0;
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        heed_arena_reset(arena);
+        const char *cut = pieces(v, sample(v, "walking", p, i));
+        for (int k = 0; k < CASES; k++)
+            seen[k] += strcmp(cut, cases[k].cut) == 0;
+    }
+    for (int k = 0; k < CASES; k++) {
+        double expected = DRAWS * cases[k].chance;
+        assert_true(fabs(seen[k] - expected) < 5 * sqrt(expected));
+        sum += seen[k];
+    }
+    assert_int_equal(sum, DRAWS);
+    heed_vocab_free(v);
+}
+
+/* Catches characters cut in two, placeholders and the unknown cut or taken for one another, a
+ * joiner that is a word, words that change without a joiner, and texts that are not UTF-8. */
+static void words_limits(void **state)
+{
+    (void)state;
+    heed_vocab *v = words_vocab();
+    assert_string_equal(pieces(v, sample(v, "walking ßal@@ king <ph1> zebra @@ x", 1, 1)),
+                        "w@@|al@@|k@@|ing|ß@@|al@@|k@@|ing|<ph1>|<unk>|@@|x");
+    assert_true(
+        same(sample(v, "walking ßal@@ king", 1e-12, 1), encode(v, "walking ßal@@ king", arena)));
+    assert_int_equal(sample(v, "", 1, 1).count, 0);
+    heed_error err = {0};
+    heed_tokens t;
+    heed_rng rng = stream(1);
+    assert_int_equal(heed_vocab_sample(v, "\xff", 1, 1, &rng, arena, &t, &err), HEED_ARGUMENT);
+    heed_vocab_free(v);
+    v = open_vocab(in_folder("v"), NULL);
+    assert_string_equal(pieces(v, sample(v, "walking king", 1, 1)), "walking|king");
+    heed_vocab_free(v);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -334,6 +401,7 @@ int main(void)
         TEST(unigram_frequencies),     TEST(bpe_frequencies),
         TEST(decode_to_the_same_text), TEST(limits),
         TEST(from_the_numbers_alone),  TEST(bytes),
+        TEST(words_frequencies),       TEST(words_limits),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
 }

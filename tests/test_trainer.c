@@ -440,7 +440,7 @@ static void test_refusals(void **state)
          HEED_ARGUMENT,
          "--schedule cosine needs --max-updates"},
         {{"--warmup", "0"}, HEED_ARGUMENT, "--warmup"},
-        {{"--subword-sampling", "0.1"}, HEED_ARGUMENT, "needs --tokens sentencepiece"},
+        {{"--subword-sampling", "0.1"}, HEED_ARGUMENT, "needs --tokens sentencepiece, or --bpe-joiner"},
         {{"--weight-decay", "0.1"}, HEED_ARGUMENT, "needs --optimizer adamw"},
         {{"--source", "more.en"},
          HEED_ARGUMENT,

@@ -193,8 +193,8 @@ typedef struct heed_train_options {
         HEED_OPTION_TEXT(owner, at.bpe_joiner, "bpe-joiner", NULL, "TEXT",                         \
                          "whitespace tokens: ends pieces that go on in the next, as '@@ '"),       \
         HEED_OPTION_REAL(owner, at.subword_sampling, "subword-sampling", "0", 0, 10, "A",          \
-                         "cut words at random: unigram P^A, smaller is wilder; bpe drops merges "  \
-                         "with probability A; 0: never"),                                          \
+                         "cut words at random: unigram P^A, smaller is wilder; bpe drops merges, " \
+                         "--bpe-joiner takes pieces apart, with probability A; 0: never"),         \
         HEED_OPTION_CHOICE(owner, at.sampling_sides, "sampling-sides", "both",                     \
                            HEED_WORDS("both", "source", "target"), "where to cut at random"),      \
         HEED_OPTION_REAL(owner, at.augment.join, "join", "0", 0, 1, "P",                           \

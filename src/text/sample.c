@@ -2,7 +2,8 @@
  *
  * SentencePiece has samplers too, with a hidden generator for each thread: a resumed run would draw
  * other pieces.  These draw from a heed_rng alone.  The text is SentencePiece's own normalised one
- * (its pieces, joined), so what is sampled decodes to the same text. */
+ * (its pieces, joined), or one that was cut beforehand, so what is sampled decodes to the same text.
+ */
 #include "text/sample.h"
 #include "base/error.h"
 #include "text/utf8.h"
@@ -64,7 +65,7 @@ void heed__cut_add(heed__cutting *c, size_t begin, size_t end)
 
 static heed_status check(const heed_vocab *v, double strength, heed_error *err)
 {
-    double most = v->kind == HEED_BPE ? 1 : MOST_STRENGTH;
+    double most = v->kind == HEED_UNIGRAM ? MOST_STRENGTH : 1;
     return strength >= 0 && strength <= most
                ? HEED_OK
                : heed__fail(err, HEED_ARGUMENT, "cannot sample: strength is %g, expected 0 to %g",
@@ -77,18 +78,23 @@ heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t leng
 {
     if (check(v, strength, err))
         return HEED_ARGUMENT;
-    if (strength == 0 || v->kind == HEED_WHITESPACE)
+    const bool words = v->kind == HEED_WHITESPACE;
+    if (strength == 0 || (words && !v->joiner))
         return heed_vocab_encode(v, text, length, arena, tokens, err);
-    heed__cutting c = {.v = v, .strength = strength, .rng = rng, .arena = arena};
-    heed_status status = heed__vocab_clean(text, length, arena, &text, &length, err);
-    if (!status)
+    heed__cutting c = {
+        .v = v, .text = text, .length = length, .strength = strength, .rng = rng, .arena = arena};
+    heed_status status =
+        words ? HEED_OK : heed__vocab_clean(text, length, arena, &text, &length, err);
+    if (!status && !words)
         status = heed__spm_normalize(v->spm, text, length, arena, &c.text, &c.length, err);
     if (status)
         return status;
     c.id = heed_arena_allocate(arena, c.length * sizeof *c.id);
     if (!c.id)
         return heed__fail(err, HEED_MEMORY, "out of memory for %zu tokens", c.length);
-    status = v->kind == HEED_BPE ? heed__sample_bpe(&c, err) : heed__sample_unigram(&c, err);
+    status = words                 ? heed__sample_words(&c, err)
+             : v->kind == HEED_BPE ? heed__sample_bpe(&c, err)
+                                   : heed__sample_unigram(&c, err);
     *tokens = (heed_tokens){c.id, c.count};
     return status;
 }

@@ -1,4 +1,4 @@
-/* sample.h: what the two samplers share: the text to cut, and the pieces so far. */
+/* sample.h: what the samplers share: the text to cut, and the pieces so far. */
 #ifndef HEED_TEXT_SAMPLE_H
 #define HEED_TEXT_SAMPLE_H
 
@@ -6,7 +6,7 @@
 
 typedef struct heed__cutting {
     const heed_vocab *v;
-    const char *text; /* normalised; whole characters */
+    const char *text; /* normalised, if it is SentencePiece's; whole characters */
     size_t length;
     double strength;
     const heed_rng *rng;
@@ -29,5 +29,6 @@ size_t heed__cut_step(const heed__cutting *c, size_t at, bool *frozen);
 
 heed_status heed__sample_unigram(heed__cutting *c, heed_error *err);
 heed_status heed__sample_bpe(heed__cutting *c, heed_error *err);
+heed_status heed__sample_words(heed__cutting *c, heed_error *err);
 
 #endif

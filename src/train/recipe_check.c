@@ -70,14 +70,15 @@ static heed_status check_tokens(const heed_train_options *o, heed_error *err)
         return heed__fail(err, HEED_ARGUMENT, "--bpe-joiner needs --tokens whitespace");
     if (o->bpe_joiner && !*o->bpe_joiner)
         return heed__fail(err, HEED_ARGUMENT, "--bpe-joiner is empty");
-    if (o->subword_sampling > 0 && words)
+    if (o->subword_sampling > 0 && words && !o->bpe_joiner)
         return heed__fail(err, HEED_ARGUMENT,
-                          "--subword-sampling needs --tokens sentencepiece: words are not cut");
-    if (o->subword_sampling > 1 && o->vocab_type == HEED_BPE)
+                          "--subword-sampling needs --tokens sentencepiece, or --bpe-joiner: words "
+                          "are not cut");
+    if (o->subword_sampling > 1 && (words || o->vocab_type == HEED_BPE))
         return heed__fail(err, HEED_ARGUMENT,
-                          "--subword-sampling is %g, expected at most 1 with --vocab-type bpe: it "
-                          "is a probability",
-                          o->subword_sampling);
+                          "--subword-sampling is %g, expected at most 1 with %s: it is a "
+                          "probability",
+                          o->subword_sampling, words ? "--bpe-joiner" : "--vocab-type bpe");
     if ((o->augment.protect > 0 || o->augment.invent > 0 || o->augment.vary > 0) && words)
         return heed__fail(err, HEED_ARGUMENT,
                           "--protect, --invent and --vary need --tokens sentencepiece: a word more "

@@ -1,0 +1,86 @@
+/* sample_words.c: text that was cut beforehand, cut further: what dropping merges is to BPE (see
+ * sample_bpe.c), from the vocabulary alone.
+ *
+ * Each piece is with probability strength taken apart at one of the places where both sides are
+ * pieces too, all of them equally likely, and so is each of its parts: walking -> walk@@ ing ->
+ * wa@@ lk@@ ing.  The joiner must be known; without one nothing says which pieces make a word. */
+#include "base/error.h"
+#include "text/sample.h"
+#include "text/utf8.h"
+
+#include <string.h>
+
+struct halves {
+    int32_t head, tail;
+};
+
+/* A piece that text may be made of, or -1. */
+static int32_t find(const heed_vocab *v, const char *text, size_t length)
+{
+    int32_t id = heed__pieces_find(&v->pieces, text, length);
+    return id >= 0 && v->pieces.item[id].type == HEED__PIECE_NORMAL ? id : -1;
+}
+
+/* The n-th way, from 0, to take a piece apart into two; returns how many there are up to it. */
+static int64_t take_apart(const heed_vocab *v, int32_t id, int64_t n, char *word, struct halves *h)
+{
+    const heed__piece *p = &v->pieces.item[id];
+    const size_t joiner = v->joiner_length;
+    const size_t length = p->length - (heed__words_continues(v, id) ? joiner : 0);
+    int64_t ways = 0;
+    int32_t character;
+    memcpy(word, p->text, p->length);
+    for (size_t at = 0, step; ways <= n; at += step) {
+        step = heed__utf8_next(p->text + at, length - at, &character);
+        if (step == 0 || at + step == length)
+            break;
+        const size_t cut = at + step, left = p->length - cut;
+        memcpy(word + cut, v->joiner, joiner);
+        h->head = find(v, word, cut + joiner);
+        memcpy(word + cut, p->text + cut, left < joiner ? left : joiner);
+        h->tail = h->head < 0 ? -1 : find(v, p->text + cut, left);
+        ways += h->tail >= 0;
+    }
+    return ways;
+}
+
+/* Draws how a piece is taken apart; false: it stays whole. */
+static bool draw(heed__cutting *c, int32_t id, char *word, struct halves *h)
+{
+    if (c->v->pieces.item[id].type != HEED__PIECE_NORMAL || heed__cut_draw(c) >= c->strength)
+        return false;
+    const int64_t ways = take_apart(c->v, id, INT64_MAX, word, h);
+    if (ways == 0)
+        return false;
+    const int64_t n = (int64_t)(heed__cut_draw(c) * (double)ways);
+    take_apart(c->v, id, n, word, h);
+    return true;
+}
+
+heed_status heed__sample_words(heed__cutting *c, heed_error *err)
+{
+    heed_tokens whole;
+    heed_status status = heed_vocab_encode(c->v, c->text, c->length, c->arena, &whole, err);
+    if (status)
+        return status;
+    /* Of a piece as many parts as it has characters at most, wait or are done. */
+    int32_t *waiting = heed_arena_allocate(c->arena, (c->length + 1) * sizeof *waiting);
+    char *word = heed_arena_allocate(c->arena, c->length + c->v->joiner_length + 1);
+    if (!waiting || !word)
+        return heed__fail(err, HEED_MEMORY, "out of memory for sampling %zu bytes", c->length);
+    for (int64_t i = 0; i < whole.count; i++) {
+        int64_t parts = 0;
+        struct halves h;
+        waiting[parts++] = whole.id[i];
+        while (parts > 0) {
+            int32_t id = waiting[--parts];
+            if (draw(c, id, word, &h)) {
+                waiting[parts++] = h.tail;
+                waiting[parts++] = h.head;
+            } else {
+                c->id[c->count++] = id;
+            }
+        }
+    }
+    return HEED_OK;
+}
