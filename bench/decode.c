@@ -8,10 +8,12 @@
  * peak are compared, and the peak is measured beside every turn. */
 #include "measure.h"
 
+#include <dirent.h>
 #include <heed/decode.h>
 #include <heed/io.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +131,21 @@ static bool write_shortlist(const struct cell *c, heed_error *err)
     return good;
 }
 
+/* With what a model that is being written may have in it. */
+static void remove_folder(const char *folder)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    char path[512];
+    while (d && (e = readdir(d))) {
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        unlink(path);
+    }
+    if (d)
+        closedir(d);
+    rmdir(folder);
+}
+
 /* Writes the model with random weights, converted, to c->folder. */
 static bool write_model(const struct cell *c)
 {
@@ -144,23 +161,8 @@ static bool write_model(const struct cell *c)
     good = good && !heed_convert(plain, c->folder, (heed_number_kind)c->s->numbers, &err);
     if (good && c->s->shortlist)
         good = write_shortlist(c, &err);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/config.json", plain);
-    unlink(path);
-    rmdir(plain);
+    remove_folder(plain);
     return good || complain("cannot write a model to measure with", &err);
-}
-
-static void remove_model(const struct cell *c)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/model.safetensors", c->folder);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/config.json", c->folder);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/shortlist.safetensors", c->folder);
-    unlink(path);
-    rmdir(c->folder);
 }
 
 /* ---- decoding ---- */
@@ -403,19 +405,24 @@ static bool measure(const struct cell *c)
 
 /* ---- cells ---- */
 
-/* Runs it in a process of its own. */
-static bool apart(bool (*run)(const struct cell *c), const struct cell *c)
+/* Runs it in a process of its own; returns how that ended, 0 if well.  Ctrl-C ends that one only, so
+ * that the model can be removed. */
+static int apart(bool (*run)(const struct cell *c), const struct cell *c)
 {
-    int status;
+    int status = -1;
     fflush(stdout);
+    void (*before)(int) = signal(SIGINT, SIG_IGN);
     pid_t child = fork();
     if (child == 0) {
+        signal(SIGINT, before);
         bool good = run(c);
         fflush(stdout);
         _exit(good ? 0 : 1);
     }
-    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
-           WEXITSTATUS(status) == 0;
+    if (child > 0)
+        waitpid(child, &status, 0);
+    signal(SIGINT, before);
+    return status;
 }
 
 bool bench_decode(const bench_decode_settings *s)
@@ -423,15 +430,16 @@ bool bench_decode(const bench_decode_settings *s)
     static const int64_t beams[] = {4, 1}, batches[] = {32, 1};
     struct cell c = {.s = s, .folder = "/tmp/heed-bench-XXXXXX"};
     heed_machine m;
+    char plain[96];
     if (!mkdtemp(c.folder)) {
         fprintf(stderr, "heed: cannot make a folder for a model to measure with\n");
         return false;
     }
-    bool good = apart(write_model, &c);
+    int status = apart(write_model, &c);
     heed_machine_describe(&m);
-    if (good && !s->common.json)
+    if (!status && !s->common.json)
         printf("%s, %s kernels\n", m.cpu, m.instruction_set);
-    if (good)
+    if (!status)
         bench_header(&s->common);
     for (int b = 0; b < 2; b++)
         for (int k = 0; k < 2; k++) {
@@ -440,8 +448,13 @@ bool bench_decode(const bench_decode_settings *s)
             c.workers = (int)s->workers;
             if ((s->batch && b > 0) || (s->beam && k > 0))
                 continue;
-            good = good && apart(measure, &c);
+            if (!status)
+                status = apart(measure, &c);
         }
-    remove_model(&c);
-    return good;
+    snprintf(plain, sizeof plain, "%s/plain", c.folder);
+    remove_folder(plain);
+    remove_folder(c.folder);
+    if (status > 0 && WIFSIGNALED(status))
+        raise(WTERMSIG(status));
+    return !status;
 }

@@ -18,10 +18,18 @@
 #define LINE_LIMIT ((size_t)1 << 24)
 #define PORTION ((size_t)1 << 16)
 
-bool lines_open(line_reader *r, const char *path)
+int64_t lines_size(int fd, bool *gzip)
 {
     struct stat st;
-    bool standard = strcmp(path, "-") == 0;
+    unsigned char first[2];
+    bool file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    *gzip = file && pread(fd, first, 2, 0) == 2 && first[0] == 0x1f && first[1] == 0x8b;
+    return file && !*gzip ? (int64_t)st.st_size : -1;
+}
+
+bool lines_open(line_reader *r, const char *path)
+{
+    bool gzip, standard = strcmp(path, "-") == 0;
     *r = (line_reader){.fd = STDIN_FILENO};
     snprintf(r->shown, sizeof r->shown, standard ? "standard input" : "'%.250s'", path);
     r->name = r->shown;
@@ -29,15 +37,11 @@ bool lines_open(line_reader *r, const char *path)
         complain("cannot read %s: %s", r->name, strerror(errno));
         return false;
     }
-    if (fstat(r->fd, &st) == 0 && S_ISREG(st.st_mode))
-        r->size = st.st_size;
-    unsigned char first[2];
-    if (r->size && pread(r->fd, first, 2, 0) == 2 && first[0] == 0x1f && first[1] == 0x8b) {
-        r->size = 0;
-        if (!(r->zip = gzdopen(r->fd, "rb"))) {
-            complain("out of memory for reading %s", r->name);
-            return false;
-        }
+    const int64_t size = lines_size(r->fd, &gzip);
+    r->size = size > 0 ? size : 0;
+    if (gzip && !(r->zip = gzdopen(r->fd, "rb"))) {
+        complain("out of memory for reading %s", r->name);
+        return false;
     }
     return true;
 }

@@ -25,6 +25,8 @@ typedef struct line_reader {
     char shown[256];
 } line_reader;
 
+/* Bytes of a plain file; -1: it is a pipe or the like, or, as *gzip says, compressed. */
+int64_t lines_size(int fd, bool *gzip);
 /* "-" is standard input.  False after saying why not; close in any case. */
 bool lines_open(line_reader *r, const char *path);
 void lines_close(line_reader *r);

@@ -29,15 +29,11 @@ static const char *file_at(const struct translate_input *in, int i)
 /* Bytes to read from a file; -1: not known. */
 static int64_t size_of(const char *path)
 {
-    struct stat st;
-    char first[2];
-    int64_t size = -1;
+    bool gzip;
     int fd = strcmp(path, "-") == 0 ? STDIN_FILENO
              : opens_at_once(path)  ? open(path, O_RDONLY | O_CLOEXEC)
                                     : -1;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        !(pread(fd, first, 2, 0) == 2 && memcmp(first, "\x1f\x8b", 2) == 0))
-        size = st.st_size;
+    const int64_t size = fd < 0 ? -1 : lines_size(fd, &gzip);
     if (fd > STDIN_FILENO)
         close(fd);
     return size;
