@@ -131,7 +131,7 @@ static bool write_shortlist(const struct cell *c, heed_error *err)
     return good;
 }
 
-/* With what a model that is being written may have in it. */
+/* With its files, half-written ones too. */
 static void remove_folder(const char *folder)
 {
     DIR *d = opendir(folder);
@@ -405,23 +405,22 @@ static bool measure(const struct cell *c)
 
 /* ---- cells ---- */
 
-/* Runs it in a process of its own; returns how that ended, 0 if well.  Ctrl-C ends that one only, so
- * that the model can be removed. */
-static int apart(bool (*run)(const struct cell *c), const struct cell *c)
+typedef void (*handler)(int signal);
+
+/* Runs it in a process of its own, which Ctrl-C ends; returns how that ended, 0 if well. */
+static int apart(bool (*run)(const struct cell *c), const struct cell *c, handler ctrl_c)
 {
     int status = -1;
     fflush(stdout);
-    void (*before)(int) = signal(SIGINT, SIG_IGN);
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGINT, before);
+        signal(SIGINT, ctrl_c);
         bool good = run(c);
         fflush(stdout);
         _exit(good ? 0 : 1);
     }
     if (child > 0)
         waitpid(child, &status, 0);
-    signal(SIGINT, before);
     return status;
 }
 
@@ -431,11 +430,12 @@ bool bench_decode(const bench_decode_settings *s)
     struct cell c = {.s = s, .folder = "/tmp/heed-bench-XXXXXX"};
     heed_machine m;
     char plain[96];
+    handler ctrl_c = signal(SIGINT, SIG_IGN); /* here: the model is to be removed first */
     if (!mkdtemp(c.folder)) {
         fprintf(stderr, "heed: cannot make a folder for a model to measure with\n");
         return false;
     }
-    int status = apart(write_model, &c);
+    int status = apart(write_model, &c, ctrl_c);
     heed_machine_describe(&m);
     if (!status && !s->common.json)
         printf("%s, %s kernels\n", m.cpu, m.instruction_set);
@@ -449,11 +449,12 @@ bool bench_decode(const bench_decode_settings *s)
             if ((s->batch && b > 0) || (s->beam && k > 0))
                 continue;
             if (!status)
-                status = apart(measure, &c);
+                status = apart(measure, &c, ctrl_c);
         }
     snprintf(plain, sizeof plain, "%s/plain", c.folder);
     remove_folder(plain);
     remove_folder(c.folder);
+    signal(SIGINT, ctrl_c);
     if (status > 0 && WIFSIGNALED(status))
         raise(WTERMSIG(status));
     return !status;

@@ -238,6 +238,8 @@ static bool usage_is_right(const struct translate_settings *s, int *layer, int *
     else if (s->search.sample && s->search.beam != 4)
         complain("options '--sample' and '--beam' exclude each other: '--n-best' says how many "
                  "translations are drawn");
+    else if (s->search.sample && s->search.patience > 0)
+        complain("options '--sample' and '--patience' exclude each other");
     else if (s->alignment_head && !s->alignments)
         complain("option '--alignment-head' is of '--alignments': expected it too");
     else

@@ -40,11 +40,12 @@ static const heed_option fields[] = {
     HEED_OPTION_TEXT(struct settings, vocab, "vocab", NULL, "FILE",
                      "encode, decode: the vocabulary"),
     HEED_OPTION_TEXT(struct settings, joiner, "bpe-joiner", NULL, "TEXT",
-                     "decode, whitespace: what joins a piece to the next, as in '@@ '"),
+                     "encode --sample, decode; whitespace: what joins a piece to the next, as in "
+                     "'@@ '"),
     HEED_OPTION_BOOL(struct settings, ids, "ids", NULL, "encode, decode: numbers, not pieces"),
     HEED_OPTION_REAL(struct settings, sample, "sample", NULL, 0, 1000000, "X",
                      "encode: cut at random; unigram: P^X, smaller is wilder; bpe: leave out "
-                     "merges with probability X"),
+                     "merges, --bpe-joiner: take pieces apart, with probability X"),
 };
 static const char *const examples[] = {
     "heed vocab train --output shared.spm --size 8000 train.en train.de",
@@ -227,7 +228,7 @@ static const struct action {
     const char *options[8]; /* that it listens to */
 } actions[] = {
     {train, true, {"output", "type", "size", "coverage", "min-count", "max-lines", "seed"}},
-    {encode, false, {"vocab", "ids", "sample", "seed"}},
+    {encode, false, {"vocab", "ids", "bpe-joiner", "sample", "seed"}},
     {decode, false, {"vocab", "ids", "bpe-joiner"}},
 };
 

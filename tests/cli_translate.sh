@@ -243,6 +243,8 @@ exits 0; sed 's/.*"score":\([-0-9.]*\).*"log_p":.\([-0-9.,]*\).*/\1,\2/' out |
 verdict $? 'the score is not the mean'
 run translate --model m --patience -1
 exits 2; mentions "option '--patience' is '-1'"
+run translate --model m --patience 1 --sample
+exits 2; mentions "options '--sample' and '--patience' exclude each other"
 printf 'zebra a\n' >in
 run translate --model m --suppress-unk --prefix zebra
 exits 0; says '⁇'

@@ -52,6 +52,15 @@ head -n 150 text >one; tail -n +151 text >two
 run /dev/null train --output again --size 55 --type bpe one two
 exits 0; cmp -s again v.bpe; verdict $? 'two files give another vocabulary'
 
+# Catches text that was cut beforehand and is not cut further, or is another text then.
+printf 'walk@@ ing wal@@ k@@ walking\n' >cut
+run /dev/null train --output v.cut --type whitespace cut
+printf 'walking walk@@ ing\n' >in
+run in encode --vocab v.cut --bpe-joiner '@@ ' --sample 1
+exits 0; says 'wal@@ k@@ ing wal@@ k@@ ing'
+run in encode --vocab v.cut --sample 1
+exits 1; complains "heed: '-' line 1: cannot sample: words are not cut, expected a joiner of their pieces"
+
 # Catches samples that do not depend on the seed, or on more than the seed.
 head -n 20 text >twenty
 run twenty encode --vocab v.unigram --sample 0.1 --seed 3

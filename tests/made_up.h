@@ -1,6 +1,6 @@
 /* made_up.h: a model whose every distribution is drawn from the whole history, as a stepper, and a
- * beam search by the book to compare with: it sorts everything and never stops early.  Include
- * cmocka.h first. */
+ * beam search by the book to compare with: it sorts everything and stops early only where patience
+ * says so.  Include cmocka.h first. */
 #ifndef HEED_TESTS_MADE_UP_H
 #define HEED_TESTS_MADE_UP_H
 

@@ -328,8 +328,9 @@ static void bytes(void **state)
 
 static heed_vocab *words_vocab(void)
 {
-    static const char *const lines[] = {"walking walk@@ wal@@ king w@@ al@@ k@@ ing ß@@ ßal@@ @@ x",
-                                        NULL};
+    static const char *const lines[] = {
+        "walking walk@@ wal@@ king w@@ al@@ k@@ ing ß@@ ßal@@ @@ x wal k<ph1> k</s> <@@ ph1> unk>",
+        NULL};
     const heed_vocab_options o = {.kind = HEED_WHITESPACE};
     assert_int_equal(learn(&o, lines, in_folder("v"), NULL, NULL), HEED_OK);
     return open_vocab(in_folder("v"), "@@ ");
@@ -372,8 +373,8 @@ static void words_frequencies(void **state)
     heed_vocab_free(v);
 }
 
-/* Catches characters cut in two, placeholders and the unknown cut or taken for one another, a
- * joiner that is a word, words that change without a joiner, and texts that are not UTF-8. */
+/* Catches special pieces cut or taken for parts of a word, a joiner that is a word, cuts that go
+ * beyond what the vocabulary has, no joiner at all, and texts that are not UTF-8. */
 static void words_limits(void **state)
 {
     (void)state;
@@ -382,6 +383,8 @@ static void words_limits(void **state)
                         "w@@|al@@|k@@|ing|ß@@|al@@|k@@|ing|<ph1>|<unk>|@@|x");
     assert_true(
         same(sample(v, "walking ßal@@ king", 1e-12, 1), encode(v, "walking ßal@@ king", arena)));
+    assert_string_equal(pieces(v, sample(v, "k<ph1> k</s> <ph1> zebra <unk>", 1, 1)),
+                        "k<ph1>|k</s>|<ph1>|<unk>|<unk>");
     assert_int_equal(sample(v, "", 1, 1).count, 0);
     heed_error err = {0};
     heed_tokens t;
@@ -389,7 +392,11 @@ static void words_limits(void **state)
     assert_int_equal(heed_vocab_sample(v, "\xff", 1, 1, &rng, arena, &t, &err), HEED_ARGUMENT);
     heed_vocab_free(v);
     v = open_vocab(in_folder("v"), NULL);
-    assert_string_equal(pieces(v, sample(v, "walking king", 1, 1)), "walking|king");
+    err = (heed_error){0};
+    assert_int_equal(heed_vocab_sample(v, "walking", 7, 1, &rng, arena, &t, &err), HEED_ARGUMENT);
+    assert_string_equal(err.text,
+                        "cannot sample: words are not cut, expected a joiner of their pieces");
+    assert_true(same(sample(v, "walking", 0, 1), encode(v, "walking", arena)));
     heed_vocab_free(v);
 }
 

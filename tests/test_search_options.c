@@ -135,6 +135,24 @@ static void test_patience(void **state)
     assert_true(found[3].count > 0);
 }
 
+/* Catches hypotheses that cannot win dropped before their ends have counted, while another one that
+ * can is still alive. */
+static void test_patience_counts_losers(void **state)
+{
+    (void)state;
+    heed_hypothesis found;
+    heed_search_options o = {.beam = 6, .n_best = 1, .extra_length = 10};
+    heed_tokens source = source_of(0, 4);
+    for (uint64_t seed = 1; seed <= 600; seed++) {
+        model.seed = seed;
+        model.sharpness = 0.5 + (double)(seed % 5);
+        model.eos_bias = (double)(seed % 7) - 3;
+        o.patience = 0.5 + 0.5 * (double)(seed % 3);
+        search(&o, source, none, &found);
+        assert_same(&found, 1, slow_search(&model, &o, &source, none));
+    }
+}
+
 /* Catches limits that are not kept to, are taken for one another, or do not count EOS. */
 static void test_lengths(void **state)
 {
@@ -416,6 +434,7 @@ static void test_wrong_options(void **state)
         const char *text;
     } wrong[] = {
         {{.beam = 1, .n_best = 1, .penalty_form = 2}, "there is no form 2 of the length penalty"},
+        {{.beam = 1, .n_best = 1, .patience = -1}, "the patience is -1, expected 0 or more"},
         {{.beam = 1, .n_best = 1, .max_length = -1},
          "the greatest length is -1, expected 0 or more"},
         {{.beam = 1, .n_best = 1, .max_ratio = -0.5},
@@ -448,17 +467,12 @@ int main(void)
 {
 #define OPTION_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, made_up_end)
     const struct CMUnitTest tests[] = {
-        OPTION_TEST(test_all_together),
-        OPTION_TEST(test_penalty_forms),
-        OPTION_TEST(test_patience),
-        OPTION_TEST(test_lengths),
-        OPTION_TEST(test_banned),
-        OPTION_TEST(test_no_repeat),
-        OPTION_TEST(test_prefix),
-        OPTION_TEST(test_loop_guard),
-        OPTION_TEST(test_loops_of_every_period),
-        OPTION_TEST(test_loops_give_way),
-        OPTION_TEST(test_whole),
+        OPTION_TEST(test_all_together),   OPTION_TEST(test_penalty_forms),
+        OPTION_TEST(test_patience),       OPTION_TEST(test_patience_counts_losers),
+        OPTION_TEST(test_lengths),        OPTION_TEST(test_banned),
+        OPTION_TEST(test_no_repeat),      OPTION_TEST(test_prefix),
+        OPTION_TEST(test_loop_guard),     OPTION_TEST(test_loops_of_every_period),
+        OPTION_TEST(test_loops_give_way), OPTION_TEST(test_whole),
         OPTION_TEST(test_wrong_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,9 +68,9 @@ heed_status heed_vocab_encode(const heed_vocab *v, const char *text, size_t leng
                               heed_arena *arena, heed_tokens *tokens, heed_error *err);
 /* The same, cut at random.  Unigram: a segmentation drawn with probability proportional to
  * P(segmentation)^strength (smaller is wilder).  BPE: every merge is left out with probability
- * strength.  Whitespace with a joiner: every piece is taken apart into two pieces with probability
- * strength, and so are these; without one: as it is.  strength 0 means heed_vocab_encode.  A
- * function of rng alone. */
+ * strength.  Whitespace: every piece is taken apart into two of the vocabulary, where there are
+ * such, with probability strength, and so are these; refused without a joiner.  strength 0 means
+ * heed_vocab_encode.  A function of rng alone. */
 heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t length, double strength,
                               const heed_rng *rng, heed_arena *arena, heed_tokens *tokens,
                               heed_error *err);

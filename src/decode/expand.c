@@ -11,9 +11,9 @@
  * has a lower log P still, and what comes in their place has as well.
  *
  * Patience (Kasai et al., 2022).  Where it is asked for, a sentence is also over as soon as so many
- * times `beam` hypotheses have ended: 1 is first come, first served, as in fairseq, which leaves
- * longer ones unseen.  Then all that live go on until none can win: each may be the one whose end
- * counts. */
+ * times `beam` hypotheses have ended: 1 is first come, first served, which leaves longer ones
+ * unseen, as in fairseq (whose n-best list has the first `beam` only).  Until then all that live go
+ * on as long as one of them can win: each may be the one whose end counts. */
 #include "decode/search_state.h"
 
 #include <math.h>

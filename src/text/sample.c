@@ -2,8 +2,8 @@
  *
  * SentencePiece has samplers too, with a hidden generator for each thread: a resumed run would draw
  * other pieces.  These draw from a heed_rng alone.  The text is SentencePiece's own normalised one
- * (its pieces, joined), or one that was cut beforehand, so what is sampled decodes to the same text.
- */
+ * (its pieces, joined), or one that was cut beforehand, so what is sampled decodes to the same
+ * text. */
 #include "text/sample.h"
 #include "base/error.h"
 #include "text/utf8.h"
@@ -66,6 +66,9 @@ void heed__cut_add(heed__cutting *c, size_t begin, size_t end)
 static heed_status check(const heed_vocab *v, double strength, heed_error *err)
 {
     double most = v->kind == HEED_UNIGRAM ? MOST_STRENGTH : 1;
+    if (strength > 0 && v->kind == HEED_WHITESPACE && !v->joiner)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot sample: words are not cut, expected a joiner of their pieces");
     return strength >= 0 && strength <= most
                ? HEED_OK
                : heed__fail(err, HEED_ARGUMENT, "cannot sample: strength is %g, expected 0 to %g",
@@ -79,7 +82,7 @@ heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t leng
     if (check(v, strength, err))
         return HEED_ARGUMENT;
     const bool words = v->kind == HEED_WHITESPACE;
-    if (strength == 0 || (words && !v->joiner))
+    if (strength == 0)
         return heed_vocab_encode(v, text, length, arena, tokens, err);
     heed__cutting c = {
         .v = v, .text = text, .length = length, .strength = strength, .rng = rng, .arena = arena};

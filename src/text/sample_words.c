@@ -6,7 +6,6 @@
  * wa@@ lk@@ ing.  The joiner must be known; without one nothing says which pieces make a word. */
 #include "base/error.h"
 #include "text/sample.h"
-#include "text/utf8.h"
 
 #include <string.h>
 
@@ -28,13 +27,9 @@ static int64_t take_apart(const heed_vocab *v, int32_t id, int64_t n, char *word
     const size_t joiner = v->joiner_length;
     const size_t length = p->length - (heed__words_continues(v, id) ? joiner : 0);
     int64_t ways = 0;
-    int32_t character;
     memcpy(word, p->text, p->length);
-    for (size_t at = 0, step; ways <= n; at += step) {
-        step = heed__utf8_next(p->text + at, length - at, &character);
-        if (step == 0 || at + step == length)
-            break;
-        const size_t cut = at + step, left = p->length - cut;
+    for (size_t cut = 1; cut < length && ways <= n; cut++) {
+        const size_t left = p->length - cut;
         memcpy(word + cut, v->joiner, joiner);
         h->head = find(v, word, cut + joiner);
         memcpy(word + cut, p->text + cut, left < joiner ? left : joiner);
