@@ -23,10 +23,4 @@ course --model "$model-both" --source "$DATA/en-de.train.de" --target "$DATA/en-
 course --model "$model" --from "$model-both" --subword-sampling 0.1 \
     --schedule linear --rate 0.004 --warmup 100 --max-updates 5300 --valid-every 1060 "$@"
 
-score() {
-    sed 's/@@ //g' "$DATA/$1.de" >"$model/$1.reference"
-    "$heed" evaluate --model "$model" --source "$DATA/$1.en" --reference "$model/$1.reference" \
-        --tokenized --beam 5 --penalty-form power --length-penalty 1 --patience 1
-}
-score en-de.valid
-[ -z "${TEST:-}" ] || score en-de.test.2016
+. "$(dirname "$0")/multi30k-tiny-score.inc"

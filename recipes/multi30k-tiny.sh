@@ -29,10 +29,4 @@ heed=${HEED:-build/heed}
     --valid-every 49 --valid-metric loss --valid-lines 0 --patience 10 \
     --average 10 --average-kind last --valid-beam 5 "$@"
 
-score() {
-    sed 's/@@ //g' "$DATA/$1.de" >"$model/$1.reference"
-    "$heed" evaluate --model "$model" --source "$DATA/$1.en" --reference "$model/$1.reference" \
-        --tokenized --beam 5 --penalty-form power --length-penalty 1 --patience 1
-}
-score en-de.valid
-[ -z "${TEST:-}" ] || score en-de.test.2016
+. "$(dirname "$0")/multi30k-tiny-score.inc"
