@@ -48,7 +48,8 @@ static bool train_child(const char *folder, bool resume, long at, long microseco
     assert_true(child >= 0);
     if (child == 0) {
         struct trap trap = {at};
-        heed_train_hooks hooks = {.save_point = spring, .context = &trap};
+        heed_train_hooks hooks = {
+            .log = {only_whole_saves, NULL}, .save_point = spring, .context = &trap};
         heed_error err = {0};
         heed_status status = train_in(folder, OPTIONS, resume, &hooks, NULL, &err);
         if (status)

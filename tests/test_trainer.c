@@ -233,7 +233,7 @@ static void test_gives_up(void **state)
     heed_error err = {0};
     assert_int_equal(train_in(in_room("m"), NULL, false, &hooks, NULL, &err), HEED_NUMERIC);
     assert_int_equal(w.rollbacks, 3);
-    assert_non_null(strstr(err.text, "choose a smaller --rate"));
+    assert_non_null(strstr(err.text, "train anew, or --from this model"));
     struct watch again = {0};
     assert_int_equal(train_well(in_room("m"), NULL, true, &again).last.update, 30);
 }
@@ -287,7 +287,7 @@ static void test_saves_nothing_absurd(void **state)
         assert_int_equal(w.validations, 0);
         assert_non_null(strstr(w.warnings, "after update 1 the loss is "));
         assert_non_null(strstr(w.warnings, "back to update 0, with the learning rate times 0.5"));
-        assert_non_null(strstr(err.text, "choose a smaller --rate"));
+        assert_non_null(strstr(err.text, "train anew, or --from this model"));
         assert_false(is_there(in_room("m/training/step-1")));
         assert_false(is_there(in_room("m/training/best.safetensors")));
         remove_tree(in_room("m"));

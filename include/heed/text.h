@@ -126,6 +126,7 @@ typedef struct heed_corpus_report {
     int64_t lines, pairs;               /* read, usable */
     int64_t broken, empty, untabbed;    /* skipped, each for the first of these that holds */
     int64_t source_bytes, target_bytes; /* of the usable ones */
+    uint32_t checksum;                  /* of the usable ones, CRC-32, those held out included */
 } heed_corpus_report;
 heed_corpus_report heed_corpus_describe(const heed_corpus *c);
 typedef struct heed_pair {

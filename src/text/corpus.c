@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 /* Skipped lines of each kind that the log names one by one. */
 #define NAMED 10
@@ -77,6 +78,14 @@ static bool all_blank(const char *text, size_t length)
     return length == 0;
 }
 
+static uint32_t add_to(uint32_t checksum, const heed_pair *p)
+{
+    uLong crc = crc32_z(checksum, (const Bytef *)p->source, p->source_length);
+    crc = crc32_z(crc, (const Bytef *)"\t", 1);
+    crc = crc32_z(crc, (const Bytef *)p->target, p->target_length);
+    return (uint32_t)crc32_z(crc, (const Bytef *)"\n", 1);
+}
+
 /* Enters the pair, or says which side's file is why not. */
 static void enter(struct opening *o, heed_pair p, const char *source_path, const char *target_path,
                   int64_t line)
@@ -100,6 +109,7 @@ static void enter(struct opening *o, heed_pair p, const char *source_path, const
                                                  (uint32_t)p.target_length};
         r->source_bytes += (int64_t)p.source_length;
         r->target_bytes += (int64_t)p.target_length;
+        r->checksum = add_to(r->checksum, &p);
     }
 }
 
@@ -276,6 +286,7 @@ static void part(heed_corpus *c, heed_corpus *held, uint64_t seed)
         }
     }
     held->report.lines = held->report.pairs;
+    held->report.checksum = c->report.checksum;
     c->report.pairs = kept;
     c->report.source_bytes -= held->report.source_bytes;
     c->report.target_bytes -= held->report.target_bytes;

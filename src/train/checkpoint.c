@@ -135,9 +135,11 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
     t->state.pairs = data.pairs;
     t->state.source_bytes = data.source_bytes;
     t->state.target_bytes = data.target_bytes;
+    t->state.checksum = data.checksum;
     t->state.valid_pairs = valid.pairs;
     t->state.valid_source_bytes = valid.source_bytes;
     t->state.valid_target_bytes = valid.target_bytes;
+    t->state.valid_checksum = valid.checksum;
     heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
     if (!status)
         status = heed__pathname_format(folder, err, "%s/step-%lld", training,
@@ -227,13 +229,20 @@ static heed_status load_file(heed_trainer *t, const char *folder, const char *na
 }
 
 /* STATE, which is no reason to look for an older save. */
-static heed_status same_size(const heed_trainer *t, const char *what, const heed_corpus *c,
-                             const int64_t expected[3], heed_error *err)
+static heed_status same_text(const heed_trainer *t, const char *what, const heed_corpus *c,
+                             const int64_t expected[4], heed_error *err)
 {
     heed_corpus_report data = heed_corpus_describe(c);
-    if (data.pairs == expected[0] && data.source_bytes == expected[1] &&
-        data.target_bytes == expected[2])
+    const bool same_size = data.pairs == expected[0] && data.source_bytes == expected[1] &&
+                           data.target_bytes == expected[2];
+    if (same_size && (expected[3] < 0 || data.checksum == expected[3]))
         return HEED_OK;
+    if (same_size)
+        return heed__fail(
+            err, HEED_STATE,
+            "cannot resume '%.200s': its %s data has changed: as many bytes, with the "
+            "checksum %08x, expected %08x",
+            t->folder, what, (unsigned)data.checksum, (unsigned)expected[3]);
     return heed__fail(err, HEED_STATE,
                       "cannot resume '%.200s': its %s data has changed: %lld pairs of %lld and "
                       "%lld bytes, expected %lld of %lld and %lld",
@@ -244,10 +253,11 @@ static heed_status same_size(const heed_trainer *t, const char *what, const heed
 
 static heed_status same_data(const heed_trainer *t, const heed__train_state *s, heed_error *err)
 {
-    const int64_t train[] = {s->pairs, s->source_bytes, s->target_bytes};
-    const int64_t valid[] = {s->valid_pairs, s->valid_source_bytes, s->valid_target_bytes};
-    heed_status status = same_size(t, "training", t->corpus, train, err);
-    return status || s->valid_pairs < 0 ? status : same_size(t, "validation", t->valid, valid, err);
+    const int64_t train[] = {s->pairs, s->source_bytes, s->target_bytes, s->checksum};
+    const int64_t valid[] = {s->valid_pairs, s->valid_source_bytes, s->valid_target_bytes,
+                             s->valid_checksum};
+    heed_status status = same_text(t, "training", t->corpus, train, err);
+    return status || s->valid_pairs < 0 ? status : same_text(t, "validation", t->valid, valid, err);
 }
 
 static heed_status load(heed_trainer *t, int64_t update, heed_error *err)

@@ -148,17 +148,18 @@ static bool same_value(const heed_option *o, const void *a, const void *b)
 }
 
 /* What a run may change on the way: when it ends, looks at itself, saves and speaks.  Another
- * validation set or metric would make the best score so far meaningless. */
-static bool may_change(const char *name)
+ * validation set or metric would make the best score so far meaningless, and so would other
+ * translations of the set where these are what is scored. */
+static bool may_change(const heed_recipe *from, const char *name)
 {
     static const char *const names[] = {
-        "max-updates",  "max-epochs",  "max-minutes",   "patience",    "average",
-        "average-kind", "valid-every", "valid-minutes", "valid-beam",  "save-every",
-        "save-minutes", "keep",        "log-every",     "valid-lines", "threads"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+        "valid-beam", "valid-lines",  "max-updates",  "max-epochs",  "max-minutes",
+        "patience",   "average",      "average-kind", "valid-every", "valid-minutes",
+        "save-every", "save-minutes", "keep",         "log-every",   "threads"};
+    size_t i = from->train.valid_metric == HEED_VALID_LOSS ? 0 : 2;
+    while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
+        i++;
+    return i < sizeof names / sizeof *names;
 }
 
 heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *to,
@@ -177,7 +178,7 @@ heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *
                 "--max-updates cannot change on resume: the learning rate of '%.200s' "
                 "depends on it",
                 folder);
-        if (!may_change(o->name))
+        if (!may_change(from, o->name))
             return heed__fail(err, HEED_ARGUMENT,
                               "--%s cannot change on resume; leave it out, or train '%.200s' anew",
                               o->name, folder);

@@ -28,9 +28,11 @@
     X(target_bytes)
 /* Not in saves of old: -1 then. */
 #define LATER_INTEGERS(X)                                                                          \
+    X(checksum)                                                                                    \
     X(valid_pairs)                                                                                 \
     X(valid_source_bytes)                                                                          \
-    X(valid_target_bytes)
+    X(valid_target_bytes)                                                                          \
+    X(valid_checksum)
 #define REALS(X)                                                                                   \
     X(seconds)                                                                                     \
     X(valid_seconds)                                                                               \

@@ -280,7 +280,8 @@ static heed_status recover(heed_trainer *t, int64_t from, const heed_error *why,
     if (t->state.rollbacks >= HEED_MAX_ROLLBACKS)
         return heed__fail(err, HEED_NUMERIC,
                           "%.300s; %d times already training went back to its last save with half "
-                          "the rate: choose a smaller --rate or a longer --warmup",
+                          "the rate: train anew, or --from this model into another directory, with "
+                          "a smaller --rate or a longer --warmup",
                           why->text, HEED_MAX_ROLLBACKS);
     if (heed__checkpoint_roll_back(t, err))
         return err->status;

@@ -47,9 +47,10 @@ typedef struct heed__train_state {
     double nll; /* since the last line of the log */
     int64_t tokens;
     int64_t log_bytes;
-    int64_t pairs, source_bytes, target_bytes; /* of the training data */
-    /* Of the validation data; -1 in saves of old, which do not say. */
-    int64_t valid_pairs, valid_source_bytes, valid_target_bytes;
+    /* Of the training data, and of the validation data.  All but the first three are -1 in saves of
+     * old, which do not say. */
+    int64_t pairs, source_bytes, target_bytes, checksum;
+    int64_t valid_pairs, valid_source_bytes, valid_target_bytes, valid_checksum;
     heed__ranked_save candidates[HEED_MAX_AVERAGE];
     int n_candidates;
     int64_t saves[HEED_MAX_KEEP]; /* of the schedule, oldest first */
