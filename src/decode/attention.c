@@ -1,6 +1,5 @@
-/* attention.c: where every head of a packed Transformer looks: the pair goes through the engine
- * token by token, and each query's weights are noted as they come.  Other models show their own
- * forward pass. */
+/* attention.c: where every head of a packed Transformer looks: the pair goes through the engine,
+ * and each query's weights are noted as they come.  Other models show their own forward pass. */
 #include "base/error.h"
 #include "decode/engine.h"
 
@@ -11,7 +10,6 @@
 struct noting {
     const heed__weights *w;
     heed_attention_map *map;
-    int64_t token; /* of the target */
 };
 
 static void note(void *context, heed_attention_kind kind, int layer, int64_t row,
@@ -21,9 +19,8 @@ static void note(void *context, heed_attention_kind kind, int layer, int64_t row
     const int64_t heads = x->w->heads;
     const int before[] = {0, x->w->encoder_layers, x->w->encoder_layers + x->w->decoder_layers};
     const heed_attention_map *map = x->map + (before[kind] + layer) * heads;
-    const int64_t query = kind == HEED_ENCODER_SELF ? row : x->token;
     for (int64_t h = 0; h < heads; h++)
-        memcpy((heed_real *)map[h].weight + query * map[h].keys, weights + h * n,
+        memcpy((heed_real *)map[h].weight + row * map[h].keys, weights + h * n,
                (size_t)n * sizeof *weights);
 }
 
@@ -52,34 +49,33 @@ static heed_attention_map *new_maps(const heed__weights *w, int64_t sources, int
 }
 
 static heed_status watch_rows(const heed__weights *w, const heed_tokens *source,
-                              const heed_tokens *target, struct noting *x, heed_error *err)
+                              const heed_tokens *target, struct noting *x,
+                              const heed_allocator *allocator, heed_error *err)
 {
-    heed_scores out;
-    heed__rows *r = heed__rows_new(w, NULL, 1, NULL, err);
+    heed__rows *r = heed__rows_new(w, NULL, 1, allocator, err);
     if (!r)
         return HEED_MEMORY;
     heed__stepper s = heed__rows_stepper(r);
     r->pass.watch = note;
     r->pass.watching = x;
     heed_status status = s.add(r, source, NULL, 1, err);
-    for (x->token = 0; !status && x->token <= target->count; x->token++) {
-        const int32_t token = x->token ? target->id[x->token - 1] : HEED_BOS;
-        status = s.step(r, &token, &out, err);
-    }
+    if (!status)
+        status = heed__rows_force(r, target, err);
     heed__rows_free(r);
     return status;
 }
 
 /* Of a model with its own layers: the tape's memory does not last, so the maps are copied. */
-static heed_status watch_model(const heed_model *m, const heed_tokens *source,
+static heed_status watch_model(const heed_engine *e, const heed_tokens *source,
                                const heed_tokens *target, heed_arena *arena,
                                const heed_attention_map **maps, int64_t *count, heed_error *err)
 {
     heed_batch batch;
     const heed_attention_map *seen;
-    heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = 1}, err);
+    heed_tape *t =
+        heed_tape_new(&(heed_tape_options){.allocator = &e->allocator, .threads = 1}, err);
     heed_status status = t ? heed_batch_pack(arena, source, target, 1, &batch, err) : HEED_MEMORY;
-    *count = status ? 0 : heed_model_attention(m, t, &batch, &seen);
+    *count = status ? 0 : heed_model_attention(e->model, t, &batch, &seen);
     heed_attention_map *map = heed_arena_allocate(arena, (size_t)*count * sizeof *map);
     for (int64_t i = 0; map && i < *count; i++) {
         const size_t bytes = (size_t)(seen[i].queries * seen[i].keys) * sizeof(heed_real);
@@ -103,12 +99,12 @@ heed_status heed_engine_attention(const heed_engine *e, const heed_tokens *sourc
                                   const heed_attention_map **maps, int64_t *count, heed_error *err)
 {
     if (!e->weights)
-        return watch_model(e->model, source, target, arena, maps, count, err);
+        return watch_model(e, source, target, arena, maps, count, err);
     struct noting x = {.w = e->weights};
     *maps = x.map = new_maps(e->weights, source->count + 1, target->count + 1, arena, count);
     if (!x.map)
         return heed__fail(err, HEED_MEMORY, "out of memory for attention");
-    return watch_rows(e->weights, source, target, &x, err);
+    return watch_rows(e->weights, source, target, &x, &e->allocator, err);
 }
 
 heed_status heed__cross_weights(const heed_engine *e, const heed_tokens *source,

@@ -309,22 +309,31 @@ static void keep_own(void *context, int layer, const heed_real *kv, int64_t ld)
     }
 }
 
+static heed_status too_long(const heed__rows *r, int64_t tokens, heed_error *err)
+{
+    return heed__fail(err, HEED_ARGUMENT,
+                      "cannot decode token %lld: expected at most %lld, as '--longest' says",
+                      (long long)tokens, (long long)r->w->config.longest);
+}
+
+static heed_status check_token(const heed__rows *r, int64_t row, int32_t token, heed_error *err)
+{
+    const int64_t words = r->w->config.target_vocabulary;
+    if (token >= 0 && token < words)
+        return HEED_OK;
+    return heed__fail(err, HEED_ARGUMENT, "row %lld takes token %ld, expected 0 to %lld",
+                      (long long)row, (long)token, (long long)words - 1);
+}
+
 static heed_status check_step(const heed__rows *r, const int32_t *token, heed_error *err)
 {
-    const heed_model_config *c = &r->w->config;
+    heed_status status = HEED_OK;
     if (r->broken || r->rows < 1)
         return heed__fail(err, HEED_STATE, "cannot decode a token: there are no rows");
-    for (int64_t i = 0; i < r->rows; i++) {
-        if (r->row[i].length >= c->longest)
-            return heed__fail(
-                err, HEED_ARGUMENT,
-                "cannot decode token %lld: expected at most %lld, as '--longest' says",
-                (long long)r->row[i].length + 1, (long long)c->longest);
-        if (token[i] < 0 || token[i] >= c->target_vocabulary)
-            return heed__fail(err, HEED_ARGUMENT, "row %lld takes token %ld, expected 0 to %lld",
-                              (long long)i, (long)token[i], (long long)c->target_vocabulary - 1);
-    }
-    return HEED_OK;
+    for (int64_t i = 0; !status && i < r->rows; i++)
+        status = r->row[i].length >= r->w->config.longest ? too_long(r, r->row[i].length + 1, err)
+                                                          : check_token(r, i, token[i], err);
+    return status;
 }
 
 /* Memory for one token more in every row, before anything changes. */
@@ -346,10 +355,21 @@ static heed_status prepare_step(heed__rows *r, heed_error *err)
     return status;
 }
 
+/* Every row's newest token through the decoder's layers. */
+static void decode(heed__rows *r)
+{
+    heed__pass *p = &r->pass;
+    const heed__pass_keys keys = {
+        .context = r, .self = own_keys, .cross = cross_keys, .keep = keep_own};
+    for (int l = 0; l < r->w->decoder_layers; l++)
+        heed__pass_decoder_layer(p, l, r->rows, &keys);
+    if (r->w->config.transformer.pre_norm)
+        heed__pass_norm(p, &r->w->decoder_norm, p->x, p->x, NULL, r->rows);
+}
+
 static heed_status step(void *self, const int32_t *token, heed_scores *out, heed_error *err)
 {
     heed__rows *r = self;
-    heed__pass *p = &r->pass;
     heed_status status = check_step(r, token, err);
     if (!status)
         status = prepare_step(r, err);
@@ -359,15 +379,38 @@ static heed_status step(void *self, const int32_t *token, heed_scores *out, heed
         heed__rows_embed(r, &r->w->target, i, token[i], r->row[i].length);
         r->cell[i * r->list + r->row[i].length++] = heed__cells_take(&r->cells);
     }
-    const heed__pass_keys keys = {
-        .context = r, .self = own_keys, .cross = cross_keys, .keep = keep_own};
-    for (int l = 0; l < r->w->decoder_layers; l++)
-        heed__pass_decoder_layer(p, l, r->rows, &keys);
-    if (r->w->config.transformer.pre_norm)
-        heed__pass_norm(p, &r->w->decoder_norm, p->x, p->x, NULL, r->rows);
+    decode(r);
     status = heed__rows_output(r, out, err);
     r->broken = status;
     return status;
+}
+
+heed_status heed__rows_force(heed__rows *r, const heed_tokens *target, heed_error *err)
+{
+    const int64_t n = target->count + 1, sources = r->source[r->row[0].source].length;
+    heed_status status = n <= r->w->config.longest ? reserve(r, n, n, err) : too_long(r, n, err);
+    for (int64_t i = 0; !status && i < target->count; i++)
+        status = check_token(r, i, target->id[i], err);
+    if (!status)
+        status = heed__pass_reserve(&r->pass, n, n > sources ? n : sources, err);
+    if (!status)
+        status = heed__rows_positions(r, n, err);
+    if (!status && !heed__cells_reserve(&r->cells, n))
+        status = short_of_memory(err, n);
+    if (status)
+        return status;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t *cell = r->cell + i * r->list;
+        r->row[i] = (heed__row){r->row[0].source, (int32_t)i + 1};
+        if (i)
+            memcpy(cell, cell - r->list, (size_t)i * sizeof *cell);
+        heed__cells_keep(&r->cells, cell, i);
+        cell[i] = heed__cells_take(&r->cells);
+        heed__rows_embed(r, &r->w->target, i, i ? target->id[i - 1] : HEED_BOS, i);
+    }
+    r->source[r->row[0].source].rows = r->rows = n;
+    decode(r);
+    return HEED_OK;
 }
 
 /* ---- reorder ---- */

@@ -50,8 +50,7 @@ typedef struct heed__rows {
     int64_t logits, columns;
     bool best_only;           /* nobody wants more than the best token of each row, */
     heed_tokens never;        /* these left out */
-    const heed__rough *rough; /* the weights' own, once it pays to have it made */
-    int64_t unscreened;       /* rows that might have been screened until then */
+    const heed__rough *rough; /* the weights' own, once it pays to have it */
     int32_t *candidate;       /* (candidates, as many tokens as may be left of a row) */
     int64_t candidates;
     bool broken; /* after an error in a step: only `clear` helps */
@@ -62,6 +61,9 @@ heed__rows *heed__rows_new(const heed__weights *w, const heed__shortlist *shortl
                            const heed_allocator *allocator, heed_error *err);
 void heed__rows_free(heed__rows *r);
 heed__stepper heed__rows_stepper(heed__rows *r);
+/* Instead of steps: all tokens of a translation at once, of the only source that was added.  Row i
+ * has BOS and the first i of them; no scores are made. */
+heed_status heed__rows_force(heed__rows *r, const heed_tokens *target, heed_error *err);
 
 /* rows_embed.c.  Sinusoids for places below count. */
 heed_status heed__rows_positions(heed__rows *r, int64_t count, heed_error *err);
