@@ -370,7 +370,7 @@ static inline int64_t slow_search(const struct made_up *m, const heed_search_opt
             }
         }
         if ((o->beam == 1 && ends) ||
-            (o->patience > 0 && ends >= o->n_best && (double)ends >= o->patience * (double)o->beam))
+            (o->patience > 0 && ends >= o->n_best && (double)ends / (double)o->beam >= o->patience))
             break;
     }
     return slow_finished;

@@ -7,6 +7,9 @@
 
 /* ---- bounds ---- */
 
+/* Rows for which a rough copy pays. */
+enum { WORTH_IT = 1000 };
+
 /* A matrix (k,n) of numbers in panels, whose columns differ in size, and one row. */
 struct product {
     int64_t k, n;
@@ -48,7 +51,7 @@ static void product_end(struct product *p)
 /* Catches: a bound that some logit is beyond, and one so wide that it says nothing. */
 static void check_bound(const heed_kernels *kernels, struct product *p)
 {
-    const heed__rough *r = heed__screen_rough(p->screen);
+    const heed__rough *r = heed__screen_rough(p->screen, WORTH_IT);
     assert_non_null(r);
     uint8_t *bytes = malloc((size_t)(4 * heed__panel_groups(p->k)));
     heed_real *rough = malloc((size_t)p->n * sizeof *rough);
@@ -121,9 +124,10 @@ static void what_is_not_finite_has_no_bound(void **state)
     product_begin(&p, 8, 40, 1);
     heed__screen_bound b;
     uint8_t bytes[8] = {0};
-    const heed__rough *r = heed__screen_rough(p.screen);
+    assert_null(heed__screen_rough(p.screen, 1)); /* for one row it does not pay */
+    const heed__rough *r = heed__screen_rough(p.screen, WORTH_IT);
     assert_non_null(r);
-    assert_ptr_equal(heed__screen_rough(p.screen), r);
+    assert_ptr_equal(heed__screen_rough(p.screen, 1), r);
     p.x[3] = (heed_real)NAN;
     assert_false(heed__rough_bound(r, p.x, bytes, 0, 1, &b));
     p.x[3] = (heed_real)INFINITY;
@@ -133,8 +137,8 @@ static void what_is_not_finite_has_no_bound(void **state)
     for (int i = 0; i < 3; i++) {
         product_begin(&p, 8, 40, 2);
         p.panels[77] = (heed_real)useless[i];
-        assert_null(heed__screen_rough(p.screen));
-        assert_null(heed__screen_rough(p.screen));
+        assert_null(heed__screen_rough(p.screen, WORTH_IT));
+        assert_null(heed__screen_rough(p.screen, WORTH_IT));
         product_end(&p);
     }
     heed__panel_weights w = {.k = 1, .n = 1, .from_memory = true};
@@ -325,7 +329,8 @@ static void numbers_that_are_none(void **state)
         heed_hypothesis *out = malloc(SOME * sizeof *out);
         heed_error err = {0};
         const heed_search_options o = {.beam = 1, .n_best = 1, .extra_length = 3, .unscored = true};
-        ((heed__rows *)s->stepper.self)->unscreened = 1000; /* screen from the first row on */
+        const heed__rows *r = s->stepper.self;
+        heed__screen_rough(r->w->screen, WORTH_IT); /* from the first row on */
         assert_int_equal(heed_search(s, &o, source, SOME, arena, out, &err), HEED_NUMERIC);
         free(out);
         heed_arena_free(arena);

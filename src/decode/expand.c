@@ -92,7 +92,7 @@ static bool is_served(const heed__search *s, const heed__sentence *one)
 {
     const heed_search_options *o = s->o;
     return o->patience > 0 && one->ends >= o->n_best &&
-           (double)one->ends >= o->patience * (double)o->beam;
+           (double)one->ends / (double)o->beam >= o->patience; /* so 55 are 2.2 times 25 */
 }
 
 /* How many of s->chosen go on. */

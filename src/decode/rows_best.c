@@ -15,8 +15,6 @@ _Static_assert(HEED__SPECIALS <= HEED_PANEL, "special tokens are in the first pa
 /* Panels of a row, at most; one that needs more gets all its logits. */
 #define MOST_PANELS 64
 #define MOST_TOKENS (MOST_PANELS * HEED_PANEL)
-/* Rows after which a session has the rough copy made: it costs as much as these gain. */
-#define WORTH_IT 256
 
 void heed__rows_best_only(void *self, const heed_tokens *never)
 {
@@ -37,8 +35,8 @@ bool heed__rows_screened(heed__rows *r)
 {
     if (!r->best_only || !r->w->screen || r->shortlist || r->w->output.n <= HEED_PANEL)
         return false;
-    if (!r->rough && (r->unscreened += r->rows) >= WORTH_IT)
-        r->rough = heed__screen_rough(r->w->screen);
+    if (!r->rough)
+        r->rough = heed__screen_rough(r->w->screen, r->rows);
     if (!r->rough || r->rows <= r->candidates)
         return r->rough;
     heed__rows_release_best(r);

@@ -6,11 +6,15 @@
 #include <math.h>
 #include <pthread.h>
 
+/* Rows that gain as much as the copy costs. */
+#define WORTH_IT 256
+
 struct heed__screen {
     heed_allocator allocator;
     const heed__panel_weights *output;
     pthread_mutex_t lock; /* of what follows */
     bool tried;
+    int64_t rows;     /* that the sessions asked for until then */
     heed_arena *copy; /* what rough points to; NULL: it is not there */
     heed__rough rough;
 };
@@ -96,10 +100,10 @@ static bool make(heed__screen *s, heed_arena *arena)
     return true;
 }
 
-const heed__rough *heed__screen_rough(heed__screen *s)
+const heed__rough *heed__screen_rough(heed__screen *s, int64_t rows)
 {
     pthread_mutex_lock(&s->lock);
-    if (!s->tried) {
+    if (!s->tried && (s->rows += rows) >= WORTH_IT) {
         s->tried = true;
         s->copy = heed_arena_new(&s->allocator, NULL);
         if (s->copy && !make(s, s->copy)) {

@@ -16,7 +16,8 @@ typedef struct heed__rough {
     const heed_real *norm, *error; /* (N) |w_j| and |w_j - w'_j|, never too small */
 } heed__rough;
 
-/* Shared by an engine's sessions: the copy is made when the first of them wants it. */
+/* Shared by an engine's sessions: the copy is made when they have asked for as many rows as pay for
+ * it. */
 typedef struct heed__screen heed__screen;
 /* Whether a copy of an output matrix would pay: not of bytes, nor of so many numbers that its
  * memory counts. */
@@ -27,8 +28,9 @@ heed__screen *heed__screen_new(const heed__panel_weights *output, heed_arena *ar
                                const heed_allocator *allocator);
 /* Frees the copy. */
 void heed__screen_free(heed__screen *s);
-/* NULL if there is no memory for it, or if a weight is not finite, or absurdly large. */
-const heed__rough *heed__screen_rough(heed__screen *s);
+/* For so many rows.  NULL if it does not pay yet, if there is no memory for it, or if a weight is
+ * not finite, or absurdly large. */
+const heed__rough *heed__screen_rough(heed__screen *s, int64_t rows);
 
 /* How far the logits of x (K) may be from those of its bytes; false if x is not finite, or absurdly
  * large. */
