@@ -87,22 +87,35 @@ static char *put_character(char *to, int32_t c)
     return to;
 }
 
+/* What may not be changed, what only looks like it, and what stands around it. */
+static const char *const fragments[] = {
+    "http://", "x.org/a", "www.", "jane@",  "x.org",    "%s",   "%1$",
+    "%",       "{name}",  "{",    "}}",     "<b>",      "</b>", "<",
+    ">",       "&amp;",   "&",    "`code`", "`",        "😀",    "👩‍👩‍👧",
+    "3.5 km",  "1,000",   "1987", "12",     "555-1234", "-",    "Reykjavik",
+    "Tom",     "THE DOG", "ÜBER", "dog's",  ".",        "! ",   "? ",
+    "“",       "…",       " ",    "  ",     "\t",       "\xC3", "ß"};
+
 /* What line i is made of, by turns: one block of 128 characters anywhere in Unicode, any
- * characters, letters, controls and spaces, bytes, nothing. */
+ * characters, letters, controls and spaces, bytes, fragments, nothing. */
 static size_t write_line(char *text, int64_t i)
 {
     heed_rng_key key = {.seed = 9, .step = (uint64_t)i};
     heed_rng rng = heed_rng_stream(&key);
     uint64_t at = 0;
 #define BELOW(n) heed_rng_below(&rng, at++, n)
-    int64_t kind = BELOW(8), most = BELOW(4) ? 60 : 400, length = BELOW(most);
-    if (i % 500 == 250) {
-        kind = i / 500 % 7;
-        length = LONG_LINE / 3;
-    }
+    int64_t kind = BELOW(9), most = BELOW(4) ? 60 : 400, length = BELOW(most);
+    const bool is_long = i % 500 == 250;
+    if (is_long)
+        kind = i / 500 % 8;
     int32_t block = (int32_t)(BELOW(0x110000 / 128) * 128);
     char *to = text;
-    for (int64_t k = 0; k < length && kind < 7; k++) {
+    for (int64_t k = 0; (is_long ? to - text < LONG_LINE : k < length) && kind < 8; k++) {
+        if (kind == 7) {
+            const char *some = fragments[BELOW(sizeof fragments / sizeof *fragments)];
+            to = stpcpy(to, some);
+            continue;
+        }
         int64_t c = kind < 3    ? block + BELOW(128)
                     : kind == 3 ? BELOW(0x110000)
                     : kind == 4 ? (BELOW(5) ? 'a' + BELOW(26) : ' ')
@@ -122,6 +135,7 @@ static size_t write_line(char *text, int64_t i)
 
 struct stream {
     int64_t count, read, done, broken;
+    bool protects;
     char *text;
 };
 
@@ -146,24 +160,36 @@ static heed_status done_line(void *context, const heed_source_line *line, const 
     assert_non_null(t->text);
     assert_null(strpbrk(t->text, "\r\n"));
     assert_true(heed_utf8_valid(t->text, strlen(t->text), NULL));
+    assert_false(s->protects && strstr(t->text, "<ph"));
     s->broken -= t->repaired;
     return HEED_OK;
 }
 
-/* Catches a line that is lost, doubled, refused or moved, and memory that is. */
+/* Catches a line that is lost, doubled, refused or moved, and memory that is; then the same where
+ * lines are cut, spans, numbers and names protected, and capitals made small. */
 static void test_as_many_out_as_in(void **state)
 {
     (void)state;
     const char *asked = getenv("HEED_TEST_LINES");
+    const heed_text_config trained = {
+        .tokens = HEED_BPE, .trained_length = 30, .trained_longest = 60, .protects = true};
     struct failing f = {0};
     heed_allocator a = failing_allocator(&f);
     heed_error err = {0};
-    for (int workers = 1; workers <= 2; workers++) {
-        struct stream s = {.count = asked ? atoll(asked) : 3000, .text = malloc(2 * LONG_LINE)};
+    assert_int_equal(heed_text_save(in_folder("names.txt"), "Tom\n", &err), HEED_OK);
+    heed__names *names = heed__names_open(in_folder("names.txt"), NULL, &err);
+    assert_non_null(names);
+    for (int round = 1; round <= 3; round++) {
+        const int workers = round < 3 ? round : 2;
+        struct stream s = {.count = asked ? atoll(asked) : 3000,
+                           .protects = round == 3,
+                           .text = malloc(2 * LONG_LINE)};
         heed_line_stream stream = {&s, next_line, done_line};
         heed_search_options o = {.beam = workers, .n_best = 1, .extra_length = 9, .max_length = 3};
         heed_translator *tr = heed_translator_new(model, vocab, vocab, 1, &a, &err);
         assert_non_null(tr);
+        if (s.protects)
+            heed__translator_trained(tr, &trained, names);
         if (heed_translate_stream(tr, &o, &(heed_stream_options){.workers = workers}, &stream,
                                   &err))
             fail_msg("line %lld: %s", (long long)s.read, err.text);
@@ -173,6 +199,7 @@ static void test_as_many_out_as_in(void **state)
         free(s.text);
         assert_int_equal(f.held, 0);
     }
+    heed__names_free(names);
 }
 
 int main(void)

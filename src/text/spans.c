@@ -316,12 +316,31 @@ static size_t quantity(const place *p)
     return 0;
 }
 
+/* Digits of a serial number; 10-12 and 3-2 have fewer, and may be written otherwise elsewhere. */
+#define SERIAL_DIGITS 5
+
+/* 555-1234, 2026-11-17: digits in groups with hyphens between them, and nothing that goes on. */
+static size_t serial(const place *p)
+{
+    if (!is_digit(at(p, 0)) || !begins_word(p) || (p->before && strchr(".,/-", p->text[-1])))
+        return 0;
+    size_t n = run(p, 0, is_digit), digits = n;
+    while (at(p, n) == '-' && is_digit(at(p, n + 1))) {
+        size_t more = run(p, n + 1, is_digit);
+        digits += more;
+        n += 1 + more;
+    }
+    const bool goes_on = word_at(p, n) || at(p, n) == '-' || at(p, n) == '/' ||
+                         (strchr(".,:", at(p, n)) && is_digit(at(p, n + 1)));
+    return digits < n && digits >= SERIAL_DIGITS && !goes_on ? n : 0;
+}
+
 /* ---- all ---- */
 
 bool heed__span_next(const char *text, size_t length, size_t from, heed__span *span)
 {
     static size_t (*const kinds[])(const place *) = {
-        web_address, mail_address, braces, conversion, tag, entity, code, emoji, quantity};
+        web_address, mail_address, braces, conversion, tag, entity, code, emoji, quantity, serial};
     for (size_t i = from; i < length; i++) {
         if (((unsigned char)text[i] & 0xC0) == 0x80) /* inside of a character */
             continue;

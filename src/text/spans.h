@@ -1,6 +1,6 @@
 /* spans.h (internal): parts of a text that no translation may change: addresses of pages and of
- * people, places that a program fills in (%s, {name}), marks (<b>, &amp;, `code`), emoji, and
- * quantities with their units. */
+ * people, places that a program fills in (%s, {name}), marks (<b>, &amp;, `code`), emoji,
+ * quantities with their units, and numbers in groups (555-1234). */
 #ifndef HEED_TEXT_SPANS_H
 #define HEED_TEXT_SPANS_H
 
