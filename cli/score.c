@@ -73,6 +73,16 @@ static int64_t find_wrong(const struct run *r, const char *const *source, const 
     return at;
 }
 
+/* Of pairs that are known to be right. */
+static void print_scores(const struct run *r, const char *const *source, const char *const *target,
+                         int64_t n, heed_hypothesis *out)
+{
+    heed_arena_reset(r->arena);
+    if (n > 0 && !heed_score(r->tr, source, target, n, r->arena, out, NULL))
+        for (int64_t i = 0; i < n; i++)
+            print_score(r, &out[i]);
+}
+
 static bool score_lines(const struct run *r, const line_reader *source, const line_reader *target,
                         int64_t count)
 {
@@ -82,7 +92,9 @@ static bool score_lines(const struct run *r, const line_reader *source, const li
         heed_error err = {0};
         heed_arena_reset(r->arena);
         if (heed_score(r->tr, source->line + begin, target->line + begin, n, r->arena, out, &err)) {
-            begin += find_wrong(r, source->line + begin, target->line + begin, n, out, &err);
+            n = find_wrong(r, source->line + begin, target->line + begin, n, out, &err);
+            print_scores(r, source->line + begin, target->line + begin, n, out);
+            begin += n;
             complain("cannot score line %lld: %s", (long long)begin + 1, err.text);
             return false;
         }

@@ -43,14 +43,17 @@ bool status_due(struct status_line *s)
 }
 
 /* As many columns as the line may have: what does not fit would go on in a second line, which the
- * next state does not overwrite. */
+ * next state does not overwrite.  Fields, which have two blanks between them, are shown whole. */
 static int columns(const struct status_line *s, const char *line)
 {
     struct winsize w;
-    int n = (int)strlen(line);
-    if (s->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 && n >= w.ws_col)
-        n = w.ws_col - 1;
-    return n;
+    int n = (int)strlen(line), field;
+    if (!s->terminal || ioctl(STDERR_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_col <= 1 || n < w.ws_col)
+        return n;
+    n = w.ws_col - 1;
+    for (field = n; field > 0 && strncmp(line + field, "  ", 2) != 0;)
+        field--;
+    return field ? field : n;
 }
 
 void status_show(struct status_line *s, const char *line)

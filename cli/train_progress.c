@@ -28,21 +28,21 @@ static const char *metric_name(const char *metric)
     return strcmp(metric, "bleu") == 0 ? "BLEU" : strcmp(metric, "chrf") == 0 ? "chrF" : metric;
 }
 
+/* What matters most comes first: a narrow terminal shows as many fields as it has room for. */
 static void show_update(struct progress *p, const heed_train_progress *t)
 {
     char line[256], left[32];
-    int n = snprintf(line, sizeof line,
-                     "epoch %lld  update %lld  loss %.3f  ppl %.4g  %.0f tokens/s  rate %.3g  "
-                     "norm %.3g",
-                     (long long)t->epoch, (long long)t->update, t->loss, exp(t->loss), t->speed,
-                     t->rate, t->norm);
+    int n = snprintf(line, sizeof line, "epoch %lld  update %lld  loss %.3f  %.0f tok/s",
+                     (long long)t->epoch, (long long)t->update, t->loss, t->speed);
     double gained = t->fraction - p->fraction, spent = status_now() - p->begun;
     if (gained > 0 && spent > 2)
         n += snprintf(line + n, sizeof line - (size_t)n, "  left %s",
                       status_duration(spent * (1 - t->fraction) / gained, left));
     if (isfinite(t->best))
-        snprintf(line + n, sizeof line - (size_t)n, "  best %s %.*f", metric_name(t->metric),
-                 strcmp(t->metric, "loss") == 0 ? 3 : 2, t->best);
+        n += snprintf(line + n, sizeof line - (size_t)n, "  best %s %.*f", metric_name(t->metric),
+                      strcmp(t->metric, "loss") == 0 ? 3 : 2, t->best);
+    snprintf(line + n, sizeof line - (size_t)n, "  ppl %.4g  rate %.3g  norm %.3g", exp(t->loss),
+             t->rate, t->norm);
     status_show(&p->line, line);
 }
 

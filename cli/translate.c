@@ -27,8 +27,9 @@ static const heed_option fields[] = {
                      "1 have it anyway"),
     HEED_OPTION_BOOL(
         struct translate_settings, json, "json", NULL,
-        "print JSON objects: line (from 1), text, score, tokens, log_p of each; loop if "
-        "it was cut; n_best.  A line of input that begins with {\" or {}, with or without blanks "
+        "print JSON objects: line (from 1), text, score, tokens, log_p of each; loop if a "
+        "hypothesis was cut because it went round in circles; n_best.  A line of input that begins "
+        "with {\" or {}, with or without blanks "
         "before and between, is an object too: text, prefix; its other fields come out again"),
     HEED_OPTION_BOOL(
         struct translate_settings, alignments, "alignments", NULL,
@@ -51,7 +52,7 @@ static const heed_option fields[] = {
                     "lines translated side by side, each with its share of the threads, one at "
                     "least; 0: one a thread where many lines are there, else one"),
     HEED_OPTION_INT(struct translate_settings, batch, "batch", "0", 0, 100000, "N",
-                    "sentences that a worker decodes together; 0: as memory allows"),
+                    "sentences that a worker decodes together; 0: as make 512 hypotheses"),
 };
 static const char *const examples[] = {
     "echo 'A dog runs.' | heed translate",

@@ -122,6 +122,45 @@ run train --model m $small --source train.s --target train.t --vocab bpe.spm --m
 exits 0
 grep -q '"tokens": "bpe"' m/config.json; verdict $? 'config.json calls it something else'
 
+rm -rf m
+
+# Catches two vocabularies of which one is lost, exchanged, or learned anew.
+apart="--no-joint --tying target --max-updates 3 --valid-beam 1"
+# shellcheck disable=SC2086
+run train --model m $small --tsv pairs.tsv --vocab-size 60 $apart
+exits 0
+what='two vocabularies'
+[ -s m/source.spm ] && [ -s m/target.spm ] && [ ! -e m/shared.spm ]; verdict $? 'not both are there'
+! cmp -s m/source.spm m/target.spm; verdict $? 'both are the same'
+cp m/source.spm m/target.spm .
+run train --resume m --max-updates 5
+exits 0; same source.spm m/source.spm; same target.spm m/target.spm
+cut -f 1 pairs.tsv | head -n 3 >in
+run translate --model m in
+exits 0
+[ "$(wc -l <out)" = 3 ]; verdict $? 'not a line for each line'
+# shellcheck disable=SC2086
+run train --model given $small --tsv pairs.tsv --source-vocab source.spm --target-vocab target.spm \
+    --tying target --max-updates 3 --valid-beam 1
+exits 0; same source.spm given/source.spm; same target.spm given/target.spm
+rm -rf m given
+
+# Catches progress that goes on in a second line, or leaves out what a narrow terminal has room for.
+what='heed train, progress on a terminal'
+if command -v script >/dev/null; then
+    # shellcheck disable=SC2086
+    script -qec "stty cols 80; '$heed' train --model m $small --tsv pairs.tsv --tokens whitespace --max-updates 600 \
+        --valid-every 100 --valid-metric loss --valid-lines 0" err >/dev/null 2>&1 </dev/null
+    tr '\r' '\n' <err | sed -n "s/$(printf '\033')\[K.*//; /^epoch .* tok\/s/p" >shown
+    grep -q '^epoch [0-9]*  update [0-9]*  loss [0-9.]*  [0-9]* tok/s.*  best loss [0-9.]*  ppl ' shown; verdict $? 'not what it should say'
+    awk 'length > 79 { exit 1 }' shown; verdict $? 'wider than the terminal'
+    awk '!/(tok\/s|best|left|ppl|rate|norm)[^ ]*( [^ ]+)*$/ { exit 1 }' shown; verdict $? 'a field is cut'
+    rm -rf m
+fi
+
+# shellcheck disable=SC2086
+run train --model m $small --source train.s --target train.t --vocab bpe.spm --max-updates 1 --valid-beam 1
+
 # Catches a score that there is not, as a number that JSON does not have.
 sed 's/"best": [0-9.e-]*/"best": null/' m/training/latest/state.json >state && mv state m/training/latest/state.json
 run train --resume m --json
@@ -136,10 +175,8 @@ bad() { # CODE TEXT ARGUMENT...
     exits "$code"; mentions "$text"; quiet_out; nothing_left
 }
 printf 'one line\n' >short.t
-head -c 3000 /dev/urandom >binary.t
 printf '\n\n' >empty.s
 head -n 2 train.s | tr '\n' ' ' >long.s
-mkdir -p sealed
 ok="--source train.s --target train.t --max-updates 1"
 bad 2 "missing option '--model'" --source train.s --target train.t
 bad 2 "option '--model' is empty, expected the directory to make" --model '' --tsv pairs.tsv
@@ -147,7 +184,9 @@ bad 2 'files with --source: 1, with --target: 0, expected as many' --model m --s
 bad 2 'nothing to learn from: give --source and --target, or --tsv' --model m
 bad 1 "'nowhere.s': No such file or directory" --model m --source nowhere.s --target train.t
 bad 1 "'short.t': 1 lines, expected 300 as in 'train.s'" --model m --source train.s --target short.t
+head -n 300 train.t | tr '5' '\000' >binary.t
 bad 1 "binary.t'" --model m --source train.s --target binary.t
+mentions 'is NUL, expected text'
 bad 1 'no usable sentence pair' --model m --source empty.s --target empty.s
 bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --model m --tsv train.s
 [ "$(wc -l <err)" = 1 ]; verdict $? 'more than that is said'
@@ -180,6 +219,11 @@ bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --mode
     bad 2 '--vocab-size is 5, expected at least 14' --model m $ok --vocab-size 5
     bad 1 "cannot make the directory 'train.s/m': Not a directory" --model train.s/m $ok
 }
+if [ "$(id -u)" != 0 ]; then # whom nothing is forbidden
+    mkdir sealed && chmod 555 sealed
+    # shellcheck disable=SC2086
+    bad 1 "'sealed/m': Permission denied" --model sealed/m $ok
+fi
 # Catches names that the stored options cannot hold, in the file's own name or above it.
 wrong=$(printf 'w\377')
 mkdir "$wrong" && cp train.s "$wrong.s" && cp train.s "$wrong/s"

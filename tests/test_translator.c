@@ -190,12 +190,13 @@ static void test_score_edges(void **state)
     assert_int_equal(heed_score(translator, &long_line, target, 1, arena, score, &err),
                      HEED_ARGUMENT);
     assert_string_equal(err.text,
-                        "the source has 16 tokens, expected at most 15 as the model takes");
+                        "the source has 16 tokens, expected at most 15 as the model takes: cut the "
+                        "pair, or leave it out");
     const char *pairs[] = {short_line, long_line};
     err = (heed_error){0};
     assert_int_equal(heed_score(translator, pairs, target, 2, arena, score, &err), HEED_ARGUMENT);
     assert_string_equal(err.text, "the source of pair 2 has 16 tokens, expected at most 15 as the "
-                                  "model takes");
+                                  "model takes: cut the pair, or leave it out");
 }
 
 /* A model all of whose weights are zero but the embeddings and the last bias: logits are `other`

@@ -1,6 +1,6 @@
 /* decode.h: from a trained model to translations.
- * A complete program, C11 or C++20: cc say.c $(pkg-config --cflags --libs heed) && ./a.out m 'A
- * dog.'
+ * A complete program, C11 or C++20:
+ *     cc say.c $(pkg-config --cflags --libs heed) && ./a.out m 'A dog.'
  *
  *     #include <heed/decode.h>
  *     #include <stdio.h>
@@ -284,7 +284,7 @@ typedef struct heed_line_stream {
 typedef struct heed_stream_options {
     int workers;   /* lines are translated side by side by so many; 0: the first lines that come
                     * decide: many, one for each thread; few, one with all threads inside */
-    int64_t batch; /* sentences decoded together by a worker, at most; 0: as memory allows */
+    int64_t batch; /* sentences decoded together by a worker, at most; 0: up to 512 rows */
 } heed_stream_options;
 /* heed_translate for as many lines as come, in constant memory.  A line's translation is handed out
  * as soon as it is there and those before it are.  When next fails, the lines before are still

@@ -27,8 +27,9 @@ static heed_status check_length(const struct pairs *p, int64_t i, const char *si
     if (p->count > 1)
         snprintf(which, sizeof which, " of pair %lld", (long long)i + 1);
     return heed__fail(err, HEED_ARGUMENT,
-                      "the %s%s has %lld tokens, expected at most %lld as the model takes", side,
-                      which, (long long)tokens->count, (long long)longest);
+                      "the %s%s has %lld tokens, expected at most %lld as the model takes: cut "
+                      "the pair, or leave it out",
+                      side, which, (long long)tokens->count, (long long)longest);
 }
 
 static heed_status prepare(struct pairs *p, const char *const *source, const char *const *target,
