@@ -239,9 +239,18 @@ static bool turn_by_pieces(struct worker *w, int workers, double best[PIECES])
     return seconds >= 0;
 }
 
-static double peak(const struct cell *c)
+/* Operations a second that the machine makes, over about so many seconds: as long as a piece takes,
+ * because what a neighbour leaves in short is not to be had for long. */
+static double peak(const struct cell *c, double seconds)
 {
-    return is_bytes(c->s) ? bench_int8_peak(c->workers) : bench_peak(c->workers);
+    const double start = bench_seconds();
+    double sum = 0; /* of seconds for one operation */
+    int turns = 0;
+    do {
+        sum += 1 / (is_bytes(c->s) ? bench_int8_peak(c->workers) : bench_peak(c->workers));
+        turns++;
+    } while (bench_seconds() - start < seconds);
+    return turns / sum;
 }
 
 static void name_cell(const struct cell *c, bench_line *line)
@@ -252,30 +261,34 @@ static void name_cell(const struct cell *c, bench_line *line)
              (long long)c->batch, c->s->shortlist ? " short" : "");
 }
 
-/* Bytes of weights that a line needs when it is alone: the encoder's and those of the keys and
- * values of its words once, the others for every token.  (Greedy search in a small model of numbers
- * does with less: it does not make all logits.) */
+/* Weights that a line needs when it is alone, and their bytes: the encoder's and those of the keys
+ * and values of its words once, the others for every token.  (Greedy search in a small model of
+ * numbers does with less: it does not make all logits.) */
 struct needed {
     double once, each;
+    double once_bytes, each_bytes;
 };
 
-static struct needed bytes_needed(const struct cell *c)
+static struct needed weights_needed(const struct cell *c)
 {
     char path[128];
     heed_error err = {0};
-    struct needed bytes = {0, 0};
+    struct needed all = {0};
     snprintf(path, sizeof path, "%s/model.safetensors", c->folder);
     heed_safetensors *f = heed_safetensors_open(path, NULL, &err);
     for (int i = 0; f && i < heed_safetensors_count(f); i++) {
         const heed_stored *x = heed_safetensors_at(f, i);
         bool once = strncmp(x->name, "encoder.", 8) == 0 || strstr(x->name, ".cross.kv.");
-        double stored = (double)x->bytes;
+        double stored = (double)x->bytes, count = x->rank < 2 ? 0 : 1;
+        for (int k = 0; k < x->rank; k++)
+            count *= (double)x->dim[k];
         if (x->dtype == HEED_F16) /* unpacked when the model was opened */
             stored *= 2;
-        *(once ? &bytes.once : &bytes.each) += stored;
+        *(once ? &all.once : &all.each) += count;
+        *(once ? &all.once_bytes : &all.each_bytes) += stored;
     }
     heed_safetensors_close(f);
-    return bytes;
+    return all;
 }
 
 /* One line at a time reads the weights again and again: how fast, against reading as many bytes as
@@ -287,8 +300,8 @@ static void report_reading(const struct cell *c, struct worker *w)
     enum { SOME = 8, TURNS = 8 };
     bench_run r = {.settings = &c->s->common, .threads = 1};
     const bool base = c->s->preset && strcmp(c->s->preset, "base") == 0;
-    const struct needed bytes = bytes_needed(c);
-    const int64_t n = (int64_t)bytes.each / (int64_t)sizeof(heed_real);
+    const struct needed need = weights_needed(c);
+    const int64_t n = (int64_t)need.each_bytes / (int64_t)sizeof(heed_real);
     heed_error err = {0};
     heed_arena *arena = heed_arena_new(NULL, &err); /* of large pages, as the weights are */
     heed_real *x = arena ? heed_arena_allocate(arena, (size_t)n * sizeof *x) : NULL;
@@ -305,8 +318,8 @@ static void report_reading(const struct cell *c, struct worker *w)
         best = seconds > 0 ? fmin(best, seconds) : best;
     }
     heed_arena_free(arena);
-    const double rate = SOME * (bytes.once + TOKENS_OUT * bytes.each) / best;
-    const double reading = SOME * TOKENS_OUT * bytes.each / alone;
+    const double rate = SOME * (need.once_bytes + TOKENS_OUT * need.each_bytes) / best;
+    const double reading = SOME * TOKENS_OUT * need.each_bytes / alone;
     bench_line line = {.bench = "reading weights",
                        .value = 1e-9 * rate,
                        .unit = "GB/s",
@@ -317,6 +330,26 @@ static void report_reading(const struct cell *c, struct worker *w)
     bench_report(&r, &line);
 }
 
+/* Operations of the products alone: a step has one row for each line, then as many as the beam; a
+ * source has its EOS too. */
+static void report_share(const struct cell *c, double rate, double best_peak)
+{
+    bench_run r = {.settings = &c->s->common, .threads = c->workers};
+    const struct needed need = weights_needed(c);
+    const double rows = (double)(1 + (TOKENS_OUT - 1) * c->beam) / TOKENS_OUT;
+    const double sources = (double)(TOKENS_IN + 1) / TOKENS_OUT;
+    const double speed = 2 * rate * (rows * need.each + sources * need.once);
+    bench_line line = {.bench = "share of the peak",
+                       .value = 1e-9 * speed,
+                       .unit = "G/s",
+                       .reference = 1e-9 * best_peak,
+                       .ratio = speed / best_peak,
+                       .target = NAN};
+    name_cell(c, &line);
+    if (!c->s->shortlist)
+        bench_report(&r, &line);
+}
+
 static void report(const struct cell *c, double opened, double seconds, double best_peak)
 {
     bench_run r = {.settings = &c->s->common, .threads = c->workers};
@@ -325,18 +358,16 @@ static void report(const struct cell *c, double opened, double seconds, double b
     const double theirs = !p ? NAN : c->workers == 1 ? p->one : c->workers == 2 ? p->two : NAN;
     const double rate = LINES * TOKENS_OUT / seconds;
     struct rusage usage;
-    char note[96];
     getrusage(RUSAGE_SELF, &usage);
-    snprintf(note, sizeof note, "peak %.0f G/s, opened in %.1f ms", best_peak * 1e-9, 1e3 * opened);
     bench_line line = {.bench = "decoding",
                        .value = rate,
                        .unit = "tokens/s",
                        .reference = theirs * best_peak / peer_peak,
                        .ratio = rate / (theirs * best_peak / peer_peak),
-                       .target = target(c),
-                       .note = note};
+                       .target = target(c)};
     name_cell(c, &line);
     bench_report(&r, &line);
+    report_share(c, rate, best_peak);
     const double mb = (double)usage.ru_maxrss / 1024;
     const double their_mb = !p                ? NAN
                             : c->workers == 1 ? p->one_mb
@@ -350,6 +381,42 @@ static void report(const struct cell *c, double opened, double seconds, double b
                          .target = isnan(their_mb) ? NAN : 1};
     name_cell(c, &memory);
     bench_report(&r, &memory);
+    /* Asked of a large model that is used straight from its file, which is in memory by now. */
+    const bool base = c->s->preset && strcmp(c->s->preset, "base") == 0 && is_bytes(c->s);
+    bench_line opening = {.bench = "opening",
+                          .value = 1e3 * opened,
+                          .unit = "ms",
+                          .reference = base ? 20 : NAN,
+                          .ratio = base ? 20e-3 / opened : NAN,
+                          .target = base ? 1 : NAN};
+    name_cell(c, &opening);
+    bench_report(&r, &opening);
+}
+
+/* All lines by one worker and by all of them, in turns. */
+static bool report_workers(const struct cell *c, struct worker *w)
+{
+    enum { TURNS = 3 };
+    bench_run r = {.settings = &c->s->common, .threads = c->workers};
+    struct worker alone = *w;
+    double best = INFINITY, one = INFINITY;
+    alone.lines = LINES;
+    for (int i = 0; i < TURNS; i++) {
+        const double all = turn(w, c->workers), single = turn(&alone, 1);
+        if (all < 0 || single < 0)
+            return false;
+        best = fmin(best, all);
+        one = fmin(one, single);
+    }
+    bench_line line = {.bench = c->workers == 2 ? "two workers" : "workers",
+                       .value = LINES * TOKENS_OUT / best,
+                       .unit = "tokens/s",
+                       .reference = LINES * TOKENS_OUT / one,
+                       .ratio = one / best,
+                       .target = c->workers == 2 ? 1.85 : NAN};
+    name_cell(c, &line);
+    bench_report(&r, &line);
+    return true;
 }
 
 static bool measure(const struct cell *c)
@@ -384,8 +451,8 @@ static bool measure(const struct cell *c)
         best[i] = INFINITY;
     const double start = bench_seconds();
     for (int i = 0; good && (i < 3 || bench_seconds() - start < c->s->seconds); i++) {
-        best_peak = fmax(best_peak, peak(c));
         good = turn_by_pieces(w, c->workers, best);
+        best_peak = fmax(best_peak, peak(c, best[0]));
     }
     for (int i = 0; i < PIECES; i++)
         all += isinf(best[i]) ? 0 : best[i];
@@ -393,6 +460,8 @@ static bool measure(const struct cell *c)
         report(c, opened, all, best_peak);
     if (good && c->batch == 1 && c->workers == 1 && !c->s->shortlist)
         report_reading(c, w);
+    if (good && c->workers > 1)
+        good = report_workers(c, w);
     if (!good)
         complain("cannot measure decoding", w[0].err.status ? &w[0].err : &err);
     for (int i = 0; i < c->workers; i++) {

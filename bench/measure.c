@@ -116,7 +116,10 @@ void bench_report(bench_run *r, const bench_line *l)
         printf("\"unit\":\"%s\",", l->unit);
         json_number("reference", l->reference, ",");
         json_number("ratio", l->ratio, ",");
-        json_number("target", l->target, "}\n");
+        json_number("target", l->target, ",");
+        heed_machine m;
+        heed_machine_describe(&m);
+        printf("\"machine\":\"%s, %s kernels\"}\n", m.cpu, m.instruction_set);
     } else {
         printf("%-28s %-23s %7d", l->bench, l->shape, r->threads);
         cell(l->value, 10, 3);

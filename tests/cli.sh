@@ -100,8 +100,17 @@ exits 1; complains "heed: cannot read 'missing.json': No such file or directory"
 # Catches benchmark lines that machines cannot read, or fields that are missing.
 run bench kernels --threads 1 --only 'add forward' --json
 exits 0; quiet_err
-says '^{"bench":"add forward+backward","shape":"1x64","threads":1,"value":[0-9.e+-]*,"unit":"us","reference":0.5,"ratio":[0-9.e+-]*,"target":1}$'
+says '^{"bench":"add forward+backward","shape":"1x64","threads":1,"value":[0-9.e+-]*,"unit":"us","reference":0.5,"ratio":[0-9.e+-]*,"target":1,"machine":"[^"]*, [a-z0-9]* kernels"}$'
 [ "$(wc -l <out)" = 1 ]; verdict $? 'expected one line'
+
+# Catches a model that cannot be measured, lines without their shares of the peak, and workers that
+# nobody compares.
+run bench decode --preset tiny --d 32 --ff 64 --vocabulary 500 --beam 2 --batch 8 --workers 2 --seconds 0.1 --json
+exits 0; quiet_err
+for bench in decoding 'decoding memory' 'share of the peak' opening 'two workers'; do
+    says "^{\"bench\":\"$bench\",\"shape\":\"tiny int8/7 beam 2 batch 8\",.*\"value\":[0-9.e+-]*,"
+done
+[ "$(wc -l <out)" = 5 ]; verdict $? 'expected five lines'
 
 # Catches a table without its columns, and a profile that is not printed or lands among the results.
 HEED_PROFILE=1; export HEED_PROFILE
