@@ -79,6 +79,13 @@ same whole/model.safetensors m/model.safetensors
 same whole/training/step-300/moments.safetensors m/training/step-300/moments.safetensors
 rm -rf m
 
+# Catches clocks that nobody looks at.
+# shellcheck disable=SC2086
+run train --model m $base --max-updates 0 --max-minutes 0.02 --valid-every 0 --valid-minutes 0.005 --save-minutes 0.008
+exits 0; says '^done: --max-minutes reached after '
+[ "$(grep -c '^update .*validation loss' err)" -ge 2 ]; verdict $? 'not validated in time'
+rm -rf m
+
 # Catches a Ctrl-C that is not heard while a vocabulary is learned, or that leaves something behind.
 awk 'BEGIN {
     srand(5)

@@ -8,6 +8,7 @@
 
 #include "train_case.h"
 #include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -111,6 +112,58 @@ static void test_average_is_the_mean(void **state)
     heed_safetensors_close(b);
     assert_true(spread > 0);
     assert_true(difference < 1e-12); /* one rounding of numbers around 1, squared */
+}
+
+/* Losses of the validations, by their number. */
+struct losses {
+    int64_t count, update[32];
+    double loss[32];
+};
+
+static void note_loss(void *context, const heed_train_progress *p)
+{
+    struct losses *l = context;
+    if (p->event != HEED_TRAIN_VALIDATION)
+        return;
+    assert_true(l->count < 32);
+    l->update[l->count] = p->update;
+    l->loss[l->count++] = p->valid_loss;
+}
+
+/* Catches an average of other saves than those that validated best. */
+static void test_average_of_the_best(void **state)
+{
+    (void)state;
+    enum { BEST = 3 };
+    struct losses l = {0};
+    const heed_train_hooks hooks = {.progress = note_loss, .context = &l};
+    heed_train_result r = {0};
+    heed_error err = {0};
+    /* At a rate so high that the losses go up and down. */
+    assert_int_equal(
+        train_in(in_room("m"),
+                 MORE("--average", "3", "--average-kind", "best", "--valid-every", "3",
+                      "--max-updates", "60", "--schedule", "constant", "--rate", "0.1"),
+                 false, &hooks, &r, &err),
+        HEED_OK);
+    json_t *saved = json_load_file(in_room("m/training/latest/state.json"), 0, NULL);
+    const json_t *candidates = json_object_get(saved, "candidates");
+    assert_int_equal(l.count, 20);
+    assert_int_equal(json_array_size(candidates), BEST);
+    int behind = 0; /* the last ones are not the best */
+    for (size_t i = 0; i < BEST; i++) {
+        int64_t update = json_integer_value(json_array_get(json_array_get(candidates, i), 0));
+        int64_t at = 0, better = 0;
+        while (at < l.count && l.update[at] != update)
+            at++;
+        assert_true(at < l.count);
+        for (int64_t k = 0; k < l.count; k++)
+            better += l.loss[k] < l.loss[at];
+        assert_true(better < BEST);
+        behind += at < l.count - BEST;
+    }
+    assert_true(behind > 0);
+    json_decref(saved);
 }
 
 /* Catches a damaged save that is believed, and one that hides the whole ones before it. */
@@ -366,6 +419,7 @@ int main(void)
         TEST(test_full_disk),
         TEST(test_keeps_what_is_needed),
         TEST(test_average_is_the_mean),
+        TEST(test_average_of_the_best),
         TEST(test_damaged_saves),
         TEST(test_no_whole_save),
         TEST(test_what_may_change),

@@ -39,9 +39,9 @@ static inline heed_status learn(const heed_vocab_options *o, const char *const *
                                 const char *path, struct logged *logged, heed_error *err)
 {
     struct given g = {lines, 0};
-    heed_line_source source = {give, &g};
+    heed_line_source from = {give, &g};
     heed_log_sink log = {remember, logged};
-    return heed_vocab_train(o, &source, path, logged ? &log : NULL, err);
+    return heed_vocab_train(o, &from, path, logged ? &log : NULL, err);
 }
 
 static inline heed_vocab *open_vocab(const char *path, const char *joiner)

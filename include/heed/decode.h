@@ -1,6 +1,6 @@
 /* decode.h: from a trained model to translations.
  * A complete program, C11 or C++20:
- *     cc say.c $(pkg-config --cflags --libs heed) && ./a.out m 'A dog.'
+ * cc say.c $(pkg-config --cflags --libs heed) && ./a.out m 'A dog.'
  *
  *     #include <heed/decode.h>
  *     #include <stdio.h>
