@@ -67,7 +67,7 @@ static void eight_threads_share_an_engine(void **state)
 /* As many words as the model has, beside the special pieces. */
 static heed_vocab *new_vocab(void)
 {
-    static char word[WORDS][8];
+    static char word[WORDS][16];
     const char *lines[WORDS + 1] = {0};
     heed_error err = {0};
     for (int i = 0; i < WORDS - HEED__SPECIALS; i++) {
