@@ -7,7 +7,7 @@
 #include "vocab_help.h"
 #include <pthread.h>
 
-enum { THREADS = 8, SHARED = LINES / 4 };
+enum { THREADS = 8, SHARED = LINES / 4, TOLD = LINES / 8 };
 
 struct one_thread {
     const heed_engine *e;
@@ -96,14 +96,14 @@ static const char *line_of(int i, heed_arena *arena)
 struct told {
     heed_arena *arena;
     int64_t read, done;
-    heed_translation out[SHARED];
+    heed_translation out[TOLD];
 };
 
 static heed_status next_line(void *context, bool wait, heed_source_line *line, heed_error *err)
 {
     struct told *t = context;
     (void)wait, (void)err;
-    if (t->read < SHARED)
+    if (t->read < TOLD)
         *line = (heed_source_line){.text = line_of((int)t->read++, t->arena)};
     return HEED_OK;
 }
@@ -139,7 +139,7 @@ static struct told *translate_all(const heed_vocab *v, int bits, int workers)
     if (heed_translate_stream(tr, &o, &(heed_stream_options){.workers = workers, .batch = 7},
                               &(heed_line_stream){b, next_line, done_line}, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(b->done, SHARED);
+    assert_int_equal(b->done, TOLD);
     heed_translator_free(tr);
     return b;
 }
@@ -159,7 +159,7 @@ static void workers_answer_alike(void **state)
         struct told *one = translate_all(v, bits, 1);
         for (int workers = 2; workers <= 4; workers += 2) {
             struct told *b = translate_all(v, bits, workers);
-            for (int i = 0; i < SHARED; i++) {
+            for (int i = 0; i < TOLD; i++) {
                 const heed_translation *x = &b->out[i], *y = &one->out[i];
                 assert_string_equal(x->text, y->text);
                 assert_int_equal(x->tokens, y->tokens);
