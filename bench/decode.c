@@ -396,12 +396,12 @@ static void report(const struct cell *c, double opened, double seconds, double b
 /* All lines by one worker and by all of them, in turns. */
 static bool report_workers(const struct cell *c, struct worker *w)
 {
-    enum { TURNS = 3 };
     bench_run r = {.settings = &c->s->common, .threads = c->workers};
     struct worker alone = *w;
     double best = INFINITY, one = INFINITY;
     alone.lines = LINES;
-    for (int i = 0; i < TURNS; i++) {
+    const double start = bench_seconds();
+    for (int i = 0; i < 3 || bench_seconds() - start < c->s->seconds; i++) {
         const double all = turn(w, c->workers), single = turn(&alone, 1);
         if (all < 0 || single < 0)
             return false;
@@ -417,6 +417,13 @@ static bool report_workers(const struct cell *c, struct worker *w)
     name_cell(c, &line);
     bench_report(&r, &line);
     return true;
+}
+
+/* Where a worker's share of the lines begins: as many whole batches as can be. */
+static int64_t first_line(const struct cell *c, int worker)
+{
+    const int64_t even = LINES * worker / c->workers;
+    return worker == c->workers ? LINES : (even + c->batch / 2) / c->batch * c->batch;
 }
 
 static bool measure(const struct cell *c)
@@ -439,7 +446,7 @@ static bool measure(const struct cell *c)
     opened = bench_seconds() - opened;
     bool good = e && (!c->s->shortlist || !heed_engine_open_shortlist(e, c->folder, &err));
     for (int i = 0; good && i < c->workers; i++) {
-        int64_t begin = LINES * i / c->workers, end = LINES * (i + 1) / c->workers;
+        int64_t begin = first_line(c, i), end = first_line(c, i + 1);
         w[i] = (struct worker){.c = c,
                                .session = heed_session_new(e, &how, NULL, &err),
                                .arena = heed_arena_new(NULL, &err),
