@@ -50,7 +50,7 @@ static int times(const char *text, const char *what)
 static void test_spans_survive(void **state)
 {
     (void)state;
-    enum { N = 60, BEST = 3 };
+    enum { N = 40, BEST = 3 };
     static const heed_search_options how[] = {
         {.beam = 1, .n_best = 1, .extra_length = 50},
         {.beam = 4, .n_best = BEST, .length_penalty = 0.6, .extra_length = 5},

@@ -1,5 +1,5 @@
-/* Every operator on inputs that are large enough to be shared between threads: with 1, 2, 3 and 4
- * of them the same bits every time, and the same numbers as one thread gives, in the outputs and in
+/* Every operator on inputs that are large enough to be shared between threads: with 2, 3 and 4 of
+ * them the same bits every time, and the same numbers as one thread gives, in the outputs and in
  * the gradients. */
 #include <heed/heed.h>
 #include <math.h>
@@ -15,6 +15,13 @@
 #else
 /* Sums of some thousand numbers, in another order. */
 #define NEAR 1e-4
+#endif
+
+/* With a sanitizer a run takes ten times as long: one number of threads, whose shares are uneven. */
+#ifdef __SANITIZE_ADDRESS__
+enum { FEWEST = 3, MOST = 3 };
+#else
+enum { FEWEST = 2, MOST = 4 };
 #endif
 
 enum { N = 2800, D = 96, B = 5, INPUTS = 5 };
@@ -228,7 +235,7 @@ static void threads_share_without_a_trace(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof operators / sizeof *operators; k++) {
         struct numbers alone = run_one(k, 1);
-        for (int threads = 1; threads <= 4; threads++) {
+        for (int threads = FEWEST; threads <= MOST; threads++) {
             struct numbers first = run_one(k, threads), again = run_one(k, threads);
             expect_near(operators[k].name, threads, &alone, &first);
             if (memcmp(first.at, again.at, (size_t)first.count * sizeof *first.at) != 0)
