@@ -17,7 +17,7 @@
 #define NEAR 1e-4
 #endif
 
-/* With a sanitizer a run takes ten times as long: one number of threads, whose shares are uneven. */
+/* With a sanitizer a run takes ten times as long: one number of threads, with uneven shares. */
 #ifdef __SANITIZE_ADDRESS__
 enum { FEWEST = 3, MOST = 3 };
 #else
