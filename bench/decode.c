@@ -57,6 +57,11 @@ static bool is_bytes(const bench_decode_settings *s)
     return s->numbers == HEED_NUMBERS_INT7 || s->numbers == HEED_NUMBERS_INT8;
 }
 
+static bool is_base(const bench_decode_settings *s)
+{
+    return s->preset && strcmp(s->preset, "base") == 0;
+}
+
 static const struct peer *peer_of(const struct cell *c)
 {
     for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
@@ -70,7 +75,7 @@ static const struct peer *peer_of(const struct cell *c)
 /* What this project asks, as times the peer. */
 static double target(const struct cell *c)
 {
-    const bool base = c->s->preset && strcmp(c->s->preset, "base") == 0;
+    const bool base = is_base(c->s);
     if (c->workers != 1)
         return NAN;
     if (c->s->shortlist)
@@ -299,7 +304,6 @@ static void report_reading(const struct cell *c, struct worker *w)
 {
     enum { SOME = 8, TURNS = 8 };
     bench_run r = {.settings = &c->s->common, .threads = 1};
-    const bool base = c->s->preset && strcmp(c->s->preset, "base") == 0;
     const struct needed need = weights_needed(c);
     const int64_t n = (int64_t)need.each_bytes / (int64_t)sizeof(heed_real);
     heed_error err = {0};
@@ -325,7 +329,7 @@ static void report_reading(const struct cell *c, struct worker *w)
                        .unit = "GB/s",
                        .reference = 1e-9 * reading,
                        .ratio = rate / reading,
-                       .target = base && c->beam == 1 && !is_bytes(c->s) ? 0.85 : NAN};
+                       .target = is_base(c->s) && c->beam == 1 && !is_bytes(c->s) ? 0.85 : NAN};
     name_cell(c, &line);
     bench_report(&r, &line);
 }
@@ -346,8 +350,7 @@ static void report_share(const struct cell *c, double rate, double best_peak)
                        .ratio = speed / best_peak,
                        .target = NAN};
     name_cell(c, &line);
-    if (!c->s->shortlist)
-        bench_report(&r, &line);
+    bench_report(&r, &line);
 }
 
 static void report(const struct cell *c, double opened, double seconds, double best_peak)
@@ -367,7 +370,8 @@ static void report(const struct cell *c, double opened, double seconds, double b
                        .target = target(c)};
     name_cell(c, &line);
     bench_report(&r, &line);
-    report_share(c, rate, best_peak);
+    if (!c->s->shortlist) /* which has other products */
+        report_share(c, rate, best_peak);
     const double mb = (double)usage.ru_maxrss / 1024;
     const double their_mb = !p                ? NAN
                             : c->workers == 1 ? p->one_mb
@@ -382,7 +386,7 @@ static void report(const struct cell *c, double opened, double seconds, double b
     name_cell(c, &memory);
     bench_report(&r, &memory);
     /* Asked of a large model that is used straight from its file, which is in memory by now. */
-    const bool base = c->s->preset && strcmp(c->s->preset, "base") == 0 && is_bytes(c->s);
+    const bool base = is_base(c->s) && is_bytes(c->s);
     bench_line opening = {.bench = "opening",
                           .value = 1e3 * opened,
                           .unit = "ms",

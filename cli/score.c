@@ -73,14 +73,16 @@ static int64_t find_wrong(const struct run *r, const char *const *source, const 
     return at;
 }
 
-/* Of pairs that are known to be right. */
-static void print_scores(const struct run *r, const char *const *source, const char *const *target,
-                         int64_t n, heed_hypothesis *out)
+/* Prints the scores of all n pairs, or of none. */
+static heed_status score_some(const struct run *r, const char *const *source,
+                              const char *const *target, int64_t n, heed_hypothesis *out,
+                              heed_error *err)
 {
     heed_arena_reset(r->arena);
-    if (n > 0 && !heed_score(r->tr, source, target, n, r->arena, out, NULL))
-        for (int64_t i = 0; i < n; i++)
-            print_score(r, &out[i]);
+    heed_status status = heed_score(r->tr, source, target, n, r->arena, out, err);
+    for (int64_t i = 0; !status && i < n; i++)
+        print_score(r, &out[i]);
+    return status;
 }
 
 static bool score_lines(const struct run *r, const line_reader *source, const line_reader *target,
@@ -89,17 +91,15 @@ static bool score_lines(const struct run *r, const line_reader *source, const li
     heed_hypothesis out[CHUNK];
     for (int64_t begin = 0; begin < count; begin += CHUNK) {
         int64_t n = begin + CHUNK < count ? CHUNK : count - begin;
+        const char *const *from = source->line + begin, *const *to = target->line + begin;
         heed_error err = {0};
-        heed_arena_reset(r->arena);
-        if (heed_score(r->tr, source->line + begin, target->line + begin, n, r->arena, out, &err)) {
-            n = find_wrong(r, source->line + begin, target->line + begin, n, out, &err);
-            print_scores(r, source->line + begin, target->line + begin, n, out);
-            begin += n;
-            complain("cannot score line %lld: %s", (long long)begin + 1, err.text);
+        if (score_some(r, from, to, n, out, &err)) {
+            const int64_t wrong = find_wrong(r, from, to, n, out, &err);
+            if (wrong > 0)
+                score_some(r, from, to, wrong, out, NULL);
+            complain("cannot score line %lld: %s", (long long)(begin + wrong) + 1, err.text);
             return false;
         }
-        for (int64_t i = 0; i < n; i++)
-            print_score(r, &out[i]);
         if (!results_written())
             return false;
     }

@@ -156,7 +156,7 @@ static bool may_change(const heed_recipe *from, const char *name)
         "valid-beam", "valid-lines",  "max-updates",  "max-epochs",  "max-minutes",
         "patience",   "average",      "average-kind", "valid-every", "valid-minutes",
         "save-every", "save-minutes", "keep",         "log-every",   "threads"};
-    size_t i = from->train.valid_metric == HEED_VALID_LOSS ? 0 : 2;
+    size_t i = from->train.valid_metric == HEED_VALID_LOSS ? 0 : 2; /* behind the translations' */
     while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
         i++;
     return i < sizeof names / sizeof *names;
