@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Source tokens that are encoded at once: enough rows for fast products, few enough for memory. */
-#define ENCODED 512
+#define ENCODED 160
 
 static size_t mark_words(const heed__rows *r)
 {

@@ -163,7 +163,7 @@ VINLINE void add_products(int rows, int panels, sums sum, const real *a, int64_t
         vreal x = vset(i < 3 ? a[i * lda] : lower[(i - 3) * lda]);
 #pragma GCC unroll 8
         for (int r = 0; r < panels * STRIP_REGISTERS; r++)
-            sum[i][r] += x * row[r];
+            sum[i][r] = vadd_product(sum[i][r], x, row[r]);
     }
 }
 
@@ -281,7 +281,7 @@ VINLINE void many_body(int rows, real *c, int64_t ldc, const real *a, int64_t ld
     sums sum;
     clear_sums(rows, 1, sum);
     for (; k + 4 <= w->k; k += 4) {
-        __builtin_prefetch(next);
+        __builtin_prefetch(next, 0, 2);
         next += 4 * stride;
 #pragma GCC unroll 4
         for (int u = 0; u < 4; u++, a++, b += HEED_PANEL)

@@ -27,7 +27,9 @@ double K(probe_fma)(heed_real *sink, int64_t rounds)
     return 2.0 * CHAINS * (double)VW * (double)rounds;
 }
 
-/* Bytes: a register, and sum + the products of two of them in lanes of 32 bits. */
+/* Bytes: a register, and sum + the products of two of them in lanes of 32 bits.  As the compiler
+ * adds, some of the sums would wait in memory. */
+#define IN_PLACE(add, sum, x) __asm__(add : "+x"(sum) : "x"(x))
 #if defined(__AVX2__)
 typedef __m256i bytes;
 #define OPAQUE(x) __asm__("" : "+x"(x))
@@ -40,8 +42,10 @@ VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
     return _mm256_dpbusd_epi32(sum, a, b);
 #else
-    __m256i pairs = _mm256_maddubs_epi16(a, b);
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    const __m256i fours =
+        _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1));
+    IN_PLACE("vpaddd %1, %0, %0", sum, fours);
+    return sum;
 #endif
 }
 #define BYTES_AT_ONCE 32
@@ -54,7 +58,9 @@ VINLINE bytes bytes_set(int32_t x)
 }
 VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 {
-    return _mm_add_epi32(sum, _mm_madd_epi16(a, b));
+    const __m128i pairs = _mm_madd_epi16(a, b);
+    IN_PLACE("paddd %1, %0", sum, pairs);
+    return sum;
 }
 #define BYTES_AT_ONCE 8
 #else
@@ -71,22 +77,26 @@ VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 #define BYTES_AT_ONCE 4
 #endif
 
+/* Products of bytes need registers of their own beside the sums. */
+#define BYTE_CHAINS 10
+
 double K(probe_int8)(int32_t *sink, int64_t rounds)
 {
-    bytes a = bytes_set(sink[0]), b = bytes_set(sink[1]), x[CHAINS];
-    uint32_t lanes[CHAINS * sizeof(bytes) / sizeof(uint32_t)], sum = 0;
-    memset(x, 0, sizeof x);
+    bytes a = bytes_set(sink[0]), b = bytes_set(sink[1]), x[BYTE_CHAINS];
+#pragma GCC unroll 10
+    for (int j = 0; j < BYTE_CHAINS; j++)
+        x[j] = (bytes){0};
     for (int64_t i = 0; i < rounds; i++)
-#pragma GCC unroll 12
-        for (int j = 0; j < CHAINS; j++) {
+#pragma GCC unroll 10
+        for (int j = 0; j < BYTE_CHAINS; j++) {
             OPAQUE(a); /* else one product would do for all */
             x[j] = bytes_step(x[j], a, b);
         }
-    memcpy(lanes, x, sizeof x);
-    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++)
-        sum += lanes[i];
-    memcpy(sink + 2, &sum, sizeof sum);
-    return 2.0 * CHAINS * BYTES_AT_ONCE * (double)rounds;
+#pragma GCC unroll 10
+    for (int j = 1; j < BYTE_CHAINS; j++)
+        x[0] += x[j];
+    memcpy(sink + 2, &x[0], sizeof *sink);
+    return 2.0 * BYTE_CHAINS * BYTES_AT_ONCE * (double)rounds;
 }
 
 void K(probe_triad)(heed_real *a, const heed_real *b, const heed_real *c, heed_real s, int64_t n)

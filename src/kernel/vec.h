@@ -55,6 +55,18 @@ VINLINE vreal vset(real x)
     return x - (vreal){0}; /* not plus: -0 + 0 is 0 */
 }
 
+/* sum + x y, rounded once where the machine can, in the register of the sum: left to itself the
+ * compiler now and then puts it into another and, with many sums, waits for memory. */
+VINLINE vreal vadd_product(vreal sum, vreal x, vreal y)
+{
+#if defined(__FMA__) && !defined(HEED_DOUBLE) && VBYTES == 32
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y));
+    return sum;
+#else
+    return sum + x * y;
+#endif
+}
+
 /* All bits of lane i set for i < n. */
 VINLINE vint vfirst(int64_t n)
 {
