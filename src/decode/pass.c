@@ -255,23 +255,37 @@ struct attention_job {
     int64_t ld; /* from query to query, in wide */
 };
 
+/* The keys that a row looks at, none behind the last row. */
+static int64_t keys_of(const struct attention_job *j, int64_t row, int64_t end,
+                       const heed_real **key)
+{
+    if (row >= end)
+        return 0;
+    return (j->kind == HEED_CROSS ? j->k->cross : j->k->self)(j->k->context, j->layer, row, key);
+}
+
 static void attend_range(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct attention_job *j = context;
     const heed__pass *p = j->p;
     const heed__weights *w = p->w;
-    const int64_t k_cols = w->heads * w->d_k, v_cols = w->heads * w->d_v;
     heed_real *weights = p->scratch + thread * scratch_count(p, p->keys);
-    const heed_real **key = p->key + thread * 2 * p->keys, **value = key + p->keys;
+    const heed_real **key = p->key + thread * 2 * p->keys, **next = key + p->keys;
+    int64_t n = keys_of(j, begin, end, key);
     for (int64_t r = begin; r < end; r++) {
-        int64_t n =
-            (j->kind == HEED_CROSS ? j->k->cross : j->k->self)(j->k->context, j->layer, r, key);
-        for (int64_t i = 0; i < n; i++)
-            value[i] = key[i] + k_cols;
-        heed__kernels()->attend_row(p->mixed + r * v_cols, weights, p->wide + r * j->ld, key, value,
-                                    n, w->heads, w->d_k, w->d_v, j->a->scale);
+        const int64_t soon = keys_of(j, r + 1, end, next);
+        int64_t same = 0; /* hypotheses of a sentence have their first keys in common */
+        while (same < n && same < soon && next[same] == key[same])
+            same++;
+        heed__kernels()->attend_row(p->mixed + r * w->heads * w->d_v, weights, p->wide + r * j->ld,
+                                    key, n, next + same, soon - same, w->heads, w->d_k, w->d_v,
+                                    j->a->scale);
         if (p->watch)
             p->watch(p->watching, j->kind, j->layer, r, weights, n);
+        const heed_real **done = key;
+        key = next;
+        next = done;
+        n = soon;
     }
 }
 

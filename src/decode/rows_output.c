@@ -1,6 +1,7 @@
 /* rows_output.c: section 3.4, the output projection: logits = h W^T, and log sum_j exp(logit_j) of
  * each row, made chunk by chunk of the columns while its logits are in cache.  A row's chunks are
- * put together in their order, whoever made them.  With a shortlist the rows of a sentence meet its
+ * put together in their order, whoever made them.  Where only the best token of a row is wanted,
+ * its largest logit takes the place of that sum.  With a shortlist the rows of a sentence meet its
  * own columns. */
 #include "base/error.h"
 #include "base/memory.h"
@@ -75,18 +76,26 @@ static void make_chunks(void *context, int64_t begin, int64_t end, int thread)
         heed__pass_columns(&r->pass, o->w, r->logit, r->columns, r->pass.x, o->first, o->rows,
                            c * each, last);
         for (int64_t i = o->first; i < o->first + o->rows; i++)
-            heed__kernels()->log_sum_exp_part(&r->peak[i * chunks + c], &r->sum[i * chunks + c],
-                                              r->logit + i * r->columns + at,
-                                              rest < HEED_LSE_CHUNK ? rest : HEED_LSE_CHUNK);
+            heed__kernels()->log_sum_exp_part(
+                &r->peak[i * chunks + c], r->best_only ? NULL : &r->sum[i * chunks + c],
+                r->logit + i * r->columns + at, rest < HEED_LSE_CHUNK ? rest : HEED_LSE_CHUNK);
     }
+}
+
+/* Of a row's chunks; NaN if that is among them. */
+static heed_real largest(const heed_real *peak, int64_t chunks)
+{
+    heed_real max = peak[0];
+    for (int64_t c = 1; c < chunks && !isnan(max); c++)
+        max = peak[c] <= max ? max : peak[c];
+    return max;
 }
 
 /* log sum exp of a row from its chunks. */
 static heed_real put_together(const heed_real *peak, const heed_real *sums, int64_t chunks)
 {
-    double max = (double)peak[0], sum = 0;
-    for (int64_t c = 1; c < chunks; c++)
-        max = (double)peak[c] > max ? (double)peak[c] : max;
+    const double max = (double)largest(peak, chunks);
+    double sum = 0;
     for (int64_t c = 0; c < chunks; c++)
         sum += (double)sums[c] * exp((double)peak[c] - max);
     return (heed_real)(max + log(sum));
@@ -98,7 +107,8 @@ static void project(heed__rows *r, const heed__panel_weights *w, int64_t first, 
     const int64_t chunks = chunks_of(w->n), ld = chunks_of(r->columns);
     heed__parallel(r->pass.threads, chunks, 1, rows * w->k * HEED_LSE_CHUNK, make_chunks, &o);
     for (int64_t i = first; i < first + rows; i++)
-        r->log_z[i] = put_together(r->peak + i * ld, r->sum + i * ld, chunks);
+        r->log_z[i] = r->best_only ? largest(r->peak + i * ld, chunks)
+                                   : put_together(r->peak + i * ld, r->sum + i * ld, chunks);
 }
 
 /* The rows of each sentence stand together. */

@@ -2,7 +2,8 @@
  *
  * Keys and values are read once, and mostly from memory.  A register's worth of keys is compared
  * with the query at a time, head after head, so that each of their rows goes by in one piece;
- * meanwhile the values that go with them are asked for. */
+ * meanwhile the values that go with them are asked for, and while those are mixed, the keys of the
+ * next query. */
 #include "kernel/panels.h"
 
 #include "kernel/isa.h"
@@ -52,9 +53,9 @@ VINLINE vreal dots(const real *q, const real *const *row, int64_t at, int64_t d)
     return sums_of(sum);
 }
 
-/* out = sum_i w[i] value[i]: `registers` of it, a constant where it is inlined; `last` numbers are
- * alive in the last one. */
-VINLINE void mix(int registers, real *out, const real *w, const real *const *value, int64_t at,
+/* out = sum_i w[i] (key[i] + at): `registers` of it, a constant where it is inlined; `last` numbers
+ * are alive in the last one. */
+VINLINE void mix(int registers, real *out, const real *w, const real *const *key, int64_t at,
                  int64_t n, int64_t last)
 {
     const int end = registers - 1;
@@ -64,7 +65,7 @@ VINLINE void mix(int registers, real *out, const real *w, const real *const *val
         sum[r] = (vreal){0};
     for (int64_t i = 0; i < n; i++) {
         const vreal x = vset(w[i]);
-        const real *from = value[i] + at;
+        const real *from = key[i] + at;
 #pragma GCC unroll 8
         for (int r = 0; r < end; r++)
             sum[r] += x * vload(from + r * VW);
@@ -76,24 +77,25 @@ VINLINE void mix(int registers, real *out, const real *w, const real *const *val
     vstore_at(out + end * VW, sum[end], 0, last);
 }
 
-static void mix_head(real *out, const real *w, const real *const *value, int64_t at, int64_t n,
+static void mix_head(real *out, const real *w, const real *const *key, int64_t at, int64_t n,
                      int64_t d)
 {
     int64_t j = 0;
     for (; d - j >= 8 * VW; j += 8 * VW)
-        mix(8, out + j, w, value, at + j, n, VW);
+        mix(8, out + j, w, key, at + j, n, VW);
     if (d - j >= 4 * VW) {
-        mix(4, out + j, w, value, at + j, n, VW);
+        mix(4, out + j, w, key, at + j, n, VW);
         j += 4 * VW;
     }
     for (; j < d; j += VW)
-        mix(1, out + j, w, value, at + j, n, d - j);
+        mix(1, out + j, w, key, at + j, n, d - j);
 }
 
-void K(attend_row)(real *out, real *weights, const real *q, const real *const *key,
-                   const real *const *value, int64_t n, int64_t heads, int64_t d_k, int64_t d_v,
+void K(attend_row)(real *out, real *weights, const real *q, const real *const *key, int64_t n,
+                   const real *const *next, int64_t soon, int64_t heads, int64_t d_k, int64_t d_v,
                    real scale)
 {
+    const int64_t values = heads * d_k;
     for (int64_t i = 0; i < n; i += VW) {
         const int64_t left = n - i, rows = left < VW ? left : VW;
         const real *row[LANES]; /* behind the last key, the last again */
@@ -101,18 +103,39 @@ void K(attend_row)(real *out, real *weights, const real *q, const real *const *k
             row[u] = key[i + (u < rows ? u : rows - 1)];
         for (int64_t h = 0; h < heads; h++) {
             for (int64_t u = 0; u < rows; u++)
-                ask_for(value[i + u] + h * d_v, d_v);
+                ask_for(row[u] + values + h * d_v, d_v);
             vreal score = scale * dots(q + h * d_k, row, h * d_k, d_k);
             vstore_at(weights + h * n + i, score, 0, left);
         }
     }
     K(softmax_rows)(weights, weights, n, heads, n);
-    for (int64_t h = 0; h < heads; h++)
-        mix_head(out + h * d_v, weights + h * n, value, h * d_v, n, d_v);
+    for (int64_t h = 0; h < heads; h++) {
+        for (int64_t i = 0; i < soon; i++)
+            ask_for(next[i] + h * d_k, d_k);
+        mix_head(out + h * d_v, weights + h * n, key, values + h * d_v, n, d_v);
+    }
+}
+
+/* The largest, or NaN if that is among them, which row_max may pass by. */
+static real largest(const real *x, int64_t n)
+{
+    vint unordered = {0};
+    for (int64_t i = 0; i < n; i += VW) {
+        const vreal v = vload_at(x, i, n);
+        unordered |= v != v;
+    }
+    for (int i = 0; i < VW; i++)
+        if (unordered[i])
+            return (real)NAN;
+    return row_max(x, n);
 }
 
 void K(log_sum_exp_part)(real *max, real *sum, const real *x, int64_t n)
 {
+    if (!sum) {
+        *max = largest(x, n);
+        return;
+    }
     *max = row_max(x, n);
     *sum = *max == -INFINITY ? 0 : exp_sum(NULL, x, *max, n);
 }

@@ -110,8 +110,8 @@ VINLINE void byte_body(int rows, int panels, bool narrow, int32_t *sums, const u
             const __m256i *v = (const __m256i *)(w + (p * groups + g) * GROUP_BYTES);
             __m256i left0 = _mm256_loadu_si256(v), right0 = _mm256_loadu_si256(v + 1);
             __m256i left1 = _mm256_loadu_si256(v + 2), right1 = _mm256_loadu_si256(v + 3);
-            __builtin_prefetch(soon + p * groups * GROUP_BYTES);
-            __builtin_prefetch(soon + p * groups * GROUP_BYTES + stride);
+            __builtin_prefetch(soon + p * groups * GROUP_BYTES, 0, 2);
+            __builtin_prefetch(soon + p * groups * GROUP_BYTES + stride, 0, 2);
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i++) {
                 const uint8_t *x = a + i * lda + 4 * g;

@@ -65,52 +65,84 @@ VINLINE vreal vfrom_float(const float *p)
 }
 #endif
 
+/* What turns a panel's sums into numbers. */
+#define PANEL_REGISTERS (HEED_PANEL / (VBYTES / (int)sizeof(real)))
+struct scales {
+    vreal scale[PANEL_REGISTERS], total[PANEL_REGISTERS], bias[PANEL_REGISTERS];
+};
+
+VINLINE struct scales scales_of(const heed__panel_weights *w, int64_t left)
+{
+    struct scales s;
+    for (int r = 0; r < PANEL_REGISTERS; r++) {
+        const int64_t j = left + r * VW;
+        s.scale[r] = vfrom_float(w->scale + j);
+        s.total[r] = s.scale[r] * vfrom_int32(w->sum + j);
+        s.bias[r] = w->bias && j < w->n ? vload_at(w->bias, j, w->n) : vset(0);
+    }
+    return s;
+}
+
 /* Sums of bytes become numbers: c = f(sum (step scale) + (low (scale total) + bias)).  Each
  * addition has one product that it may be fused with: however this is compiled, all rows round
  * alike. */
 VINLINE void finish_bytes(real *c, int64_t ldc, const int32_t *sums, const float *step,
-                          const float *low, int64_t rows, const heed__panel_weights *w,
-                          int64_t left)
+                          const float *low, int64_t rows, const struct scales *s,
+                          const heed__panel_weights *w, int64_t left)
 {
-    for (int64_t j = 0; j < HEED_PANEL && left + j < w->n; j += VW) {
-        vreal scale = vfrom_float(w->scale + left + j);
-        vreal total = scale * vfrom_int32(w->sum + left + j);
-        vreal bias = w->bias ? vload_at(w->bias, left + j, w->n) : vset(0);
-        for (int64_t i = 0; i < rows; i++) {
-            vreal sum = vfrom_int32(sums + i * HEED_PANEL + j);
-            vreal base = vset((real)low[i]) * total + bias;
-            vreal y = sum * (vset((real)step[i]) * scale) + base;
-            vstore_at(c + i * ldc, activated(y, w->activation), left + j, w->n);
+    for (int64_t i = 0; i < rows; i++) {
+        const vreal wide = vset((real)step[i]), base = vset((real)low[i]);
+#pragma GCC unroll 8
+        for (int r = 0; r < PANEL_REGISTERS; r++) {
+            const int64_t j = left + r * VW;
+            vreal y = vfrom_int32(sums + i * HEED_PANEL + r * VW) * (wide * s->scale[r]) +
+                      (base * s->total[r] + s->bias[r]);
+            if (j < w->n)
+                vstore_at(c + i * ldc, activated(y, w->activation), j, w->n);
         }
     }
+}
+
+/* Panels of one row that come from memory side by side; returns the first that is left. */
+static int64_t streams_of_bytes(real *c, const heed__panel_rows *rows, const heed__panel_weights *w,
+                                int64_t begin, int64_t end)
+{
+    const int64_t groups = heed__panel_groups(w->k), size = groups * GROUP_BYTES;
+    int32_t sums[BYTE_STREAMS * HEED_PANEL];
+    int64_t p = begin;
+    for (; p + BYTE_STREAMS <= end; p += BYTE_STREAMS) {
+        const int8_t *panels = w->bytes + p * size;
+        byte_row(sums, rows->bytes, panels, groups, w->bits == 7, panels + near(1, w));
+        for (int64_t k = 0; k < BYTE_STREAMS; k++) {
+            const int64_t left = (p + k) * HEED_PANEL;
+            const struct scales s = scales_of(w, left);
+            finish_bytes(c, 0, sums + k * HEED_PANEL, rows->step, rows->low, 1, &s, w, left);
+        }
+    }
+    return p;
 }
 
 static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows, int64_t m,
                              const heed__panel_weights *w, int64_t begin, int64_t end)
 {
     const int64_t groups = heed__panel_groups(w->k), lda = 4 * groups, size = groups * GROUP_BYTES;
-    const int64_t tiles = (m + BYTE_ROWS - 1) / BYTE_ROWS;
-    const int64_t stride = (GROUP_BYTES + tiles - 1) / tiles;
-    _Static_assert(BYTE_STREAMS <= BYTE_ROWS, "sums are of either");
+    const int64_t tiles = (m + BYTE_ROWS - 1) / BYTE_ROWS, least = m / tiles, more = m % tiles;
+    const int64_t share = size / tiles, stride = (GROUP_BYTES + tiles - 1) / tiles;
     int32_t sums[BYTE_ROWS * HEED_PANEL];
-    int64_t p = begin;
-    for (; m == 1 && BYTE_STREAMS > 1 && p + BYTE_STREAMS <= end; p += BYTE_STREAMS) {
-        const int8_t *panels = w->bytes + p * size;
-        byte_row(sums, rows->bytes, panels, groups, w->bits == 7, panels + near(m, w));
-        for (int64_t k = 0; k < BYTE_STREAMS; k++)
-            finish_bytes(c, ldc, sums + k * HEED_PANEL, rows->step, rows->low, 1, w,
-                         (p + k) * HEED_PANEL);
-    }
+    int64_t p = m == 1 && BYTE_STREAMS > 1 ? streams_of_bytes(c, rows, w, begin, end) : begin;
     for (; p < end; p++) {
-        const int8_t *panel = w->bytes + p * size;
-        for (int64_t i = 0; i < tiles; i++) {
-            int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
-            const int8_t *ahead = panel + (tiles == 1 ? near(m, w) : size + i * size / tiles);
-            ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
+        const int8_t *panel = w->bytes + p * size, *ahead = panel + (tiles > 1 ? size : near(m, w));
+        const int64_t left = p * HEED_PANEL, next = left + HEED_PANEL;
+        const struct scales s = scales_of(w, left);
+        __builtin_prefetch(w->scale + next);
+        __builtin_prefetch(w->sum + next);
+        for (int64_t i = 0, top = 0, height; i < tiles; i++, top += height, ahead += share) {
+            height = least + (i < more);
+            ask_for(c + top * ldc + next, ldc, height);
             byte_tile(sums, rows->bytes + top * lda, lda, panel, groups, height, w->bits == 7,
                       ahead, stride);
-            finish_bytes(c + top * ldc, ldc, sums, rows->step + top, rows->low + top, height, w,
-                         p * HEED_PANEL);
+            finish_bytes(c + top * ldc, ldc, sums, rows->step + top, rows->low + top, height, &s, w,
+                         left);
         }
     }
 }
@@ -311,17 +343,18 @@ static __attribute__((noinline)) void many_tile(real *c, int64_t ldc, const real
 static void product_of_many(real *c, int64_t ldc, const real *a, int64_t lda, int64_t m,
                             const heed__panel_weights *w, int64_t begin, int64_t end)
 {
-    const int64_t tiles = (m + MICRO_ROWS - 1) / MICRO_ROWS;
-    const int64_t row = HEED_PANEL * (int64_t)sizeof(real), stride = (row + tiles - 1) / tiles;
+    const int64_t tiles = (m + MICRO_ROWS - 1) / MICRO_ROWS, least = m / tiles, more = m % tiles;
+    const int64_t row = HEED_PANEL * (int64_t)sizeof(real), size = w->k * row;
+    const int64_t share = size / tiles, stride = (row + tiles - 1) / tiles;
     for (int64_t p = begin; p < end; p++) {
-        const real *b = w->real + p * w->k * HEED_PANEL;
-        const char *next = (const char *)(b + w->k * HEED_PANEL);
-        for (int64_t i = 0; i < tiles; i++) {
-            int64_t top = micro_edge(m, tiles, i), height = micro_edge(m, tiles, i + 1) - top;
-            ask_for(c + top * ldc + p * HEED_PANEL, ldc, height);
+        const char *panel = (const char *)w->real + p * size, *next = panel + size;
+        const int64_t left = p * HEED_PANEL;
+        for (int64_t i = 0, top = 0, height; i < tiles; i++, top += height, next += share) {
+            height = least + (i < more);
+            ask_for(c + top * ldc + left + HEED_PANEL, ldc, height);
             for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
-                many_tile(c + top * ldc, ldc, a + top * lda, lda, b + s,
-                          next + w->k * row * i / tiles, stride, w, p * HEED_PANEL + s, height);
+                many_tile(c + top * ldc, ldc, a + top * lda, lda, (const real *)panel + s, next,
+                          stride, w, left + s, height);
         }
     }
 }

@@ -71,17 +71,19 @@ typedef struct heed__panel_rows {
 
 /* attend_row   one query against n keys and values at any addresses, all heads: softmax of
  *              scale q.k over the n, then the weighted sum of the values.  q (H*Dk), key[i]
- *              (H*Dk), value[i] (H*Dv), out (H*Dv); weights (H,n) is written and is the caller's.
- *              n = 0 gives zeros.  Sums run in the order of i.
+ *              (H*Dk) and behind it its value (H*Dv), out (H*Dv); weights (H,n) is written and is
+ *              the caller's.  n = 0 gives zeros.  Sums run in the order of i.  Meanwhile memory is
+ *              asked for the keys of the next query, next (soon).
  * log_sum_exp  of one row of n numbers, in chunks of fixed size in their order, so that it can ride
  *              along with a product: log_sum_exp_part gives max and sum of exp(x - max) of a
- *              chunk of at most HEED_LSE_CHUNK numbers. */
+ *              chunk of at most HEED_LSE_CHUNK numbers; where sum is NULL, only max, which is NaN
+ *              if one of them is. */
 #define HEED_LSE_CHUNK 256
 #define HEED_KERNELS_ATTEND(X)                                                                     \
     X(void, attend_row,                                                                            \
       (heed_real * out, heed_real * weights, const heed_real *q, const heed_real *const *key,      \
-       const heed_real *const *value, int64_t n, int64_t heads, int64_t d_k, int64_t d_v,          \
-       heed_real scale))                                                                           \
+       int64_t n, const heed_real *const *next, int64_t soon, int64_t heads, int64_t d_k,          \
+       int64_t d_v, heed_real scale))                                                              \
     X(void, log_sum_exp_part, (heed_real * max, heed_real * sum, const heed_real *x, int64_t n))
 
 /* panels.c, compiled once: packing.  Any of the two strides may be 1. */

@@ -42,8 +42,7 @@ VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
     return _mm256_dpbusd_epi32(sum, a, b);
 #else
-    const __m256i fours =
-        _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1));
+    const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1));
     IN_PLACE("vpaddd %1, %0, %0", sum, fours);
     return sum;
 #endif
@@ -83,6 +82,7 @@ VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 double K(probe_int8)(int32_t *sink, int64_t rounds)
 {
     bytes a = bytes_set(sink[0]), b = bytes_set(sink[1]), x[BYTE_CHAINS];
+    uint32_t lane[sizeof(bytes) / sizeof(uint32_t)], sum = 0;
 #pragma GCC unroll 10
     for (int j = 0; j < BYTE_CHAINS; j++)
         x[j] = (bytes){0};
@@ -93,9 +93,12 @@ double K(probe_int8)(int32_t *sink, int64_t rounds)
             x[j] = bytes_step(x[j], a, b);
         }
 #pragma GCC unroll 10
-    for (int j = 1; j < BYTE_CHAINS; j++)
-        x[0] += x[j];
-    memcpy(sink + 2, &x[0], sizeof *sink);
+    for (int j = 0; j < BYTE_CHAINS; j++) {
+        memcpy(lane, &x[j], sizeof lane);
+        for (size_t i = 0; i < sizeof lane / sizeof *lane; i++)
+            sum += lane[i];
+    }
+    memcpy(sink + 2, &sum, sizeof sum);
     return 2.0 * BYTE_CHAINS * BYTES_AT_ONCE * (double)rounds;
 }
 
