@@ -96,6 +96,7 @@ awk 'BEGIN {
     }
 }' >long.tsv
 what='heed train and Ctrl-C, learning a vocabulary'
+: >err # what the last command said is not what is waited for
 "$heed" train --model m --tsv long.tsv --threads 1 >out 2>err &
 until grep -q '^learning' err || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
 kill -INT $!
