@@ -54,7 +54,7 @@ struct cell {
 
 static bool is_bytes(const bench_decode_settings *s)
 {
-    return s->numbers == HEED_NUMBERS_INT7 || s->numbers == HEED_NUMBERS_INT8;
+    return s->numbers == HEED_NUMBERS_INT8;
 }
 
 static bool is_base(const bench_decode_settings *s)
@@ -84,7 +84,7 @@ static double target(const struct cell *c)
         return base && c->beam == 1 && !is_bytes(c->s) ? NAN : 2;
     if (!is_bytes(c->s))
         return c->beam == 4 ? 1.15 : 1.25;
-    return base && c->beam == 4 && c->s->numbers == HEED_NUMBERS_INT8 ? 1.2 : 1.4;
+    return 1.4;
 }
 
 /* ---- a model ---- */
@@ -260,7 +260,7 @@ static double peak(const struct cell *c, double seconds)
 
 static void name_cell(const struct cell *c, bench_line *line)
 {
-    static const char *const numbers[] = {"fp32", "fp16", "int8/7", "int8/8"};
+    static const char *const numbers[] = {"fp32", "fp16", "int8"};
     snprintf(line->shape, sizeof line->shape, "%s %s beam %lld batch %lld%s",
              c->s->preset ? c->s->preset : "model", numbers[c->s->numbers], (long long)c->beam,
              (long long)c->batch, c->s->shortlist ? " short" : "");

@@ -138,14 +138,14 @@ static int run_train(int argc, const char *const *argv)
 
 struct decode_settings {
     bool json;
-    numbers_settings numbers;
+    int numbers;
     int64_t beam, batch, workers, vocabulary, shortlist;
     double seconds;
     heed_model_config model;
 };
 static const heed_option decode_fields[] = {
     HEED_OPTION_BOOL(struct decode_settings, json, "json", NULL, "print one JSON object a line"),
-    NUMBERS_OPTIONS(struct decode_settings, numbers),
+    NUMBERS_OPTION(struct decode_settings, numbers),
     HEED_OPTION_INT(struct decode_settings, beam, "beam", "0", 0, 1000, "N",
                     "hypotheses kept at each step; 0 for 4 and then 1"),
     HEED_OPTION_INT(struct decode_settings, batch, "batch", "0", 0, 100000, "N",
@@ -186,7 +186,7 @@ static int run_decode(int argc, const char *const *argv)
         bench_decode_settings b = {.common = {1, s.json, NULL},
                                    .preset = preset_of(argc, argv),
                                    .model = s.model,
-                                   .numbers = numbers_kind(&s.numbers),
+                                   .numbers = s.numbers,
                                    .beam = s.beam,
                                    .batch = s.batch,
                                    .workers = s.workers,

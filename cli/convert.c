@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 struct settings {
-    numbers_settings numbers;
+    int numbers;
 };
-static const heed_option fields[] = {NUMBERS_OPTIONS(struct settings, numbers)};
+static const heed_option fields[] = {NUMBERS_OPTION(struct settings, numbers)};
 static const char *const examples[] = {"heed convert m m-int8 --quantize int8",
                                        "heed convert m m-fp16 --quantize fp16",
                                        "heed translate --model m-int8 news.en", NULL};
@@ -39,15 +39,9 @@ int convert_run(int argc, const char *const *argv)
     struct settings s;
     if (invocation_begin(&in, &convert_options, argc, argv, &s)) {
         const char *from = find_model(in.words.items[0], NULL, in.arena), *to = in.words.items[1];
-        heed_number_kind kind = numbers_kind(&s.numbers);
         heed_error err = {0};
         in.exit_code = EXIT_DONE;
-        if (s.numbers.bits == 8 && kind != HEED_NUMBERS_INT8) {
-            complain("option '--weight-bits' is of '--quantize int8', found '--quantize %s'",
-                     kind == HEED_NUMBERS_FP16 ? "fp16" : "fp32");
-            fprintf(stderr, "try '%s --help'\n", convert_options.command);
-            in.exit_code = EXIT_USAGE;
-        } else if (heed_convert(from, to, kind, &err)) {
+        if (heed_convert(from, to, (heed_number_kind)s.numbers, &err)) {
             complain("%s", err.text);
             in.exit_code = EXIT_FAILED;
         } else {

@@ -223,7 +223,7 @@ static void print_facts(const json_t *all)
         printf("vocabulary: %s, %lld source and %lld target pieces\n", tokens, number(v, "source"),
                number(v, "target"));
     if (number(all, "weight_bits"))
-        printf("weights: int8, of %lld bits\n", number(all, "weight_bits"));
+        printf("weights: int8\n");
     printf("sentences: up to %lld tokens\n", number(json_object_get(all, "config"), "longest"));
     print_counts("parameters", "all", json_object_get(all, "parts"));
     print_counts("bytes", "all", json_object_get(all, "files"));

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What int8 costs: a trained model (of multi30k-race.sh, say) with weights of 7 and of 8 bits beside
-# the model itself: size, BLEU, and how far the log-probability of each token of the references moves.
+# What int8 costs: a trained model (of multi30k-race.sh, say) and the same as int8: size, BLEU, and how
+# far the log-probability of each token of the references moves.
 # DATA: the folder with val.en, val.de; FROM=en TO=de, or what the model translates.
 # Figures: ../docs/PERFORMANCE.md.
 set -eu
@@ -34,7 +34,5 @@ report() {
 
 tokens "$model" >"$work/exact"
 report "$model" "$model"
-for bits in 7 8; do
-    "$heed" convert "$model" "$work/int$bits" --weight-bits $bits
-    report "weights of $bits bits" "$work/int$bits"
-done
+"$heed" convert "$model" "$work/int8"
+report int8 "$work/int8"

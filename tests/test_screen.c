@@ -143,7 +143,7 @@ static void what_is_not_finite_has_no_bound(void **state)
     }
     heed__panel_weights w = {.k = 1, .n = 1, .from_memory = true};
     assert_false(heed__screen_pays(&w));
-    w = (heed__panel_weights){.k = 1, .n = 1, .bits = 7};
+    w = (heed__panel_weights){.k = 1, .n = 1, .bits = 8};
     assert_false(heed__screen_pays(&w));
 }
 

@@ -117,7 +117,7 @@ static void check_lists(heed_engine *e, const heed_model *m, int threads, const 
                         const struct known *known)
 {
     const int32_t tokens[2] = {HEED_BOS, HEED_BOS};
-    static const int bits[] = {0, 7, 8};
+    static const int bits[] = {0, 8};
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
         heed_session *s[2];
         heed_scores all, some;

@@ -50,7 +50,7 @@ void heed_engine_free(heed_engine *e);
 /* Opens the shortlist of a model directory (heed_shortlist_train), for sessions that ask for it. */
 heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_error *err);
 const heed_model_config *heed_engine_configuration(const heed_engine *e);
-/* Of a weight that is a whole number, 7 or 8; 0: they are floating-point numbers. */
+/* Of a weight that is a whole number, 8; 0: they are floating-point numbers. */
 int heed_engine_weight_bits(const heed_engine *e);
 
 /* One state of decoding: rows of hypotheses that are added, stepped and reordered.  One thread at a
@@ -324,12 +324,11 @@ heed_status heed_vocabs_open(const char *folder, const char *joiner,
                              heed_vocab **target, heed_error *err);
 void heed_vocabs_free(heed_vocab *source, heed_vocab *target);
 
-/* What a model's numbers are stored as.  Bytes: matrices in 7 or 8 bits with a scale for each
- * column, laid out as decoding reads them. */
+/* What a model's numbers are stored as.  Bytes: matrices in 8 bits with a scale for each column,
+ * laid out as decoding reads them. */
 typedef enum heed_number_kind {
     HEED_NUMBERS_FP32,
     HEED_NUMBERS_FP16,
-    HEED_NUMBERS_INT7,
     HEED_NUMBERS_INT8,
 } heed_number_kind;
 /* Writes the model of a directory to a new one, with its vocabulary. */

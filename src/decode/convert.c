@@ -47,7 +47,7 @@ static void add(const struct conversion *c, const char *name, const char *ending
 static void add_bytes(const struct conversion *c, const heed_tensor *x, bool table)
 {
     heed__panel_weights p;
-    if (!heed__make_bytes(&p, x, table, c->kind == HEED_NUMBERS_INT7 ? 7 : 8, c->arena)) {
+    if (!heed__make_bytes(&p, x, table, c->arena)) {
         heed__fail(c->err, HEED_MEMORY, "out of memory for a model's weights");
         return;
     }
@@ -89,7 +89,7 @@ static heed_status check_numbers(const struct conversion *c, const heed_tensor *
 
 static void add_all(const struct conversion *c)
 {
-    const bool bytes = c->kind == HEED_NUMBERS_INT7 || c->kind == HEED_NUMBERS_INT8;
+    const bool bytes = c->kind == HEED_NUMBERS_INT8;
     const heed_params *p = heed_model_params(c->model);
     for (int i = 0; i < heed_params_count(p) && !c->err->status; i++) {
         const heed_tensor *x = heed_params_entry(p, i).tensor;
@@ -103,8 +103,7 @@ static void add_all(const struct conversion *c)
     }
     if (bytes) {
         heed_safetensors_writer_metadata(c->writer, HEED_LAYOUT_KEY, HEED_LAYOUT, c->err);
-        heed_safetensors_writer_metadata(c->writer, HEED_BITS_KEY,
-                                         c->kind == HEED_NUMBERS_INT7 ? "7" : "8", c->err);
+        heed_safetensors_writer_metadata(c->writer, HEED_BITS_KEY, HEED_BITS, c->err);
     }
 }
 
@@ -151,8 +150,7 @@ static void copy_file(const char *from, const char *to, const char *name, heed_e
 static heed_status check(const heed_model_config *config, heed_number_kind kind, const char *from,
                          heed_error *err)
 {
-    const bool bytes = kind == HEED_NUMBERS_INT7 || kind == HEED_NUMBERS_INT8;
-    if (bytes && !heed__weights_fit(config))
+    if (kind == HEED_NUMBERS_INT8 && !heed__weights_fit(config))
         return heed__fail(err, HEED_ARGUMENT,
                           "'%s' cannot be quantised: only a Transformer with dot, scaled-dot or "
                           "cosine scores, without windows or hard choices, can; fp16 works for "

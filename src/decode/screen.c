@@ -61,7 +61,7 @@ static bool round_panel(heed__screen *s, int64_t panel, int8_t *bytes, float *sc
     const int64_t k = s->output->k, left = panel * HEED_PANEL;
     const heed_real *w = s->output->real + panel * k * HEED_PANEL;
     int8_t *to = bytes + panel * heed__panel_bytes(k, HEED_PANEL);
-    heed__panel_pack_bytes(to, scale + left, sum + left, w, HEED_PANEL, 1, k, HEED_PANEL, 8);
+    heed__panel_pack_bytes(to, scale + left, sum + left, w, HEED_PANEL, 1, k, HEED_PANEL);
     for (int64_t j = 0; j < HEED_PANEL; j++) {
         double squares = 0, wrong = 0;
         for (int64_t i = 0; i < k; i++) {

@@ -12,7 +12,7 @@
 
 /* The rough copy. */
 typedef struct heed__rough {
-    heed__panel_weights w;         /* bytes of 8 bits */
+    heed__panel_weights w;         /* bytes */
     const heed_real *norm, *error; /* (N) |w_j| and |w_j - w'_j|, never too small */
 } heed__rough;
 

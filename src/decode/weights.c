@@ -169,11 +169,10 @@ static void use_bytes(const struct supply *s, heed__panel_weights *p, const heed
     p->sum = sum->data;
 }
 
-bool heed__make_bytes(heed__panel_weights *p, const heed_tensor *x, bool table, int bits,
-                      heed_arena *arena)
+bool heed__make_bytes(heed__panel_weights *p, const heed_tensor *x, bool table, heed_arena *arena)
 {
     *p = (heed__panel_weights){
-        .k = table ? x->cols : x->rows, .n = table ? x->rows : x->cols, .bits = bits};
+        .k = table ? x->cols : x->rows, .n = table ? x->rows : x->cols, .bits = 8};
     const size_t columns = (size_t)(heed__panels(p->n) * HEED_PANEL);
     int8_t *bytes = heed_arena_allocate(arena, (size_t)heed__panel_bytes(p->k, p->n));
     float *scale = heed_arena_allocate(arena, columns * sizeof *scale);
@@ -181,7 +180,7 @@ bool heed__make_bytes(heed__panel_weights *p, const heed_tensor *x, bool table, 
     if (!bytes || !scale || !sum)
         return false;
     heed__panel_pack_bytes(bytes, scale, sum, x->data, table ? 1 : p->n, table ? p->k : 1, p->k,
-                           p->n, bits);
+                           p->n);
     p->bytes = bytes;
     p->scale = scale;
     p->sum = sum;
@@ -197,7 +196,7 @@ static heed__panel_weights matrix(struct supply *s, const heed_tensor *x, bool t
         return p;
     if (p.bits && s->path)
         use_bytes(s, &p, x);
-    else if (p.bits && !heed__make_bytes(&p, x, table, p.bits, s->w->arena))
+    else if (p.bits && !heed__make_bytes(&p, x, table, s->w->arena))
         short_of_memory(s);
     p.bias = copy(s, bias);
     p.activation = activation;
@@ -429,16 +428,16 @@ static heed_status read_bits(heed__weights *w, const char *path, heed_error *err
     const char *bits = heed_safetensors_metadata(w->file, HEED_BITS_KEY);
     if (!layout)
         return HEED_OK;
-    if (strcmp(layout, HEED_LAYOUT) != 0 || !bits ||
-        (strcmp(bits, "7") != 0 && strcmp(bits, "8") != 0)) {
+    if (strcmp(layout, HEED_LAYOUT) != 0 || !bits || strcmp(bits, HEED_BITS) != 0) {
         char shown[HEED_SHOWN];
-        return heed__fail(
-            err, HEED_FORMAT,
-            "cannot load '%.255s': its matrices are laid out as '%s' of '%.32s' bits, "
-            "expected '%s' of 7 or 8: it was written by another version of heed",
-            path, heed__shown(layout, shown), bits ? bits : "no", HEED_LAYOUT);
+        return heed__fail(err, HEED_FORMAT,
+                          "cannot load '%.255s': its matrices are laid out as '%s' of '%.32s' "
+                          "bits, expected '%s' "
+                          "of " HEED_BITS
+                          ": another version of heed wrote it; convert the model it was made of",
+                          path, heed__shown(layout, shown), bits ? bits : "no", HEED_LAYOUT);
     }
-    w->bits = atoi(bits);
+    w->bits = 8;
     return HEED_OK;
 }
 

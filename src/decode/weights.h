@@ -5,9 +5,9 @@
  * used straight from a file that `heed convert` wrote.  In such a file a matrix M is three tensors:
  *   M.panels  I8 (panels, groups of four rows, 16 columns, 4)
  *   M.scale   F32 (16 panels)      M.sum  I32 (16 panels)
- * and its metadata say "heed.layout": "panels-16x4" and "heed.bits": "7" or "8".  An embedding
- * table is the matrix of its transpose: a token is a column, so one matrix serves look-ups and the
- * output. */
+ * and its metadata say "heed.layout": "panels-16x16" (columns of a panel, rows of a step, bounded
+ * as panels.h says) and "heed.bits": "8".  An embedding table is the matrix of its transpose: a
+ * token is a column, so one matrix serves look-ups and the output. */
 #ifndef HEED_DECODE_WEIGHTS_H
 #define HEED_DECODE_WEIGHTS_H
 
@@ -18,8 +18,9 @@
 #include <heed/io.h>
 
 #define HEED_LAYOUT_KEY "heed.layout"
-#define HEED_LAYOUT "panels-16x4"
+#define HEED_LAYOUT "panels-16x16"
 #define HEED_BITS_KEY "heed.bits"
+#define HEED_BITS "8"
 
 /* y = (x - mean) rstd gain + bias over a row; fixed: y = x gain + bias, batch norm with its running
  * statistics folded in. */
@@ -61,14 +62,14 @@ typedef struct heed__weights {
     heed__row_norm encoder_norm, decoder_norm; /* pre-norm only */
     heed_arena *arena;                         /* holds all of this */
     heed_safetensors *file;                    /* bytes are used in its mapping; else NULL */
-    int bits;                                  /* 0, 7 or 8 */
+    int bits;                                  /* 0 or 8 */
     heed__screen *screen;                      /* of the output, or NULL */
 } heed__weights;
 
 /* Whether a model is one that can be packed: a Transformer with scaled dot, dot or
  * cosine scores. */
 bool heed__weights_fit(const heed_model_config *config);
-/* Of a model in memory: packed, a copy, as numbers (bits 0) or bytes. */
+/* Of a model in memory: packed, a copy, as numbers (bits 0) or bytes (8). */
 heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_allocator *allocator,
                                 heed_error *err);
 /* Of a file with plain or packed tensors. */
@@ -79,8 +80,7 @@ void heed__weights_free(heed__weights *w);
 heed_status heed__weights_read(heed_model *m, const char *path, heed_error *err);
 
 /* A matrix as bytes, which live in the arena; false when memory is short. */
-bool heed__make_bytes(heed__panel_weights *p, const heed_tensor *x, bool table, int bits,
-                      heed_arena *arena);
+bool heed__make_bytes(heed__panel_weights *p, const heed_tensor *x, bool table, heed_arena *arena);
 /* How a parameter stands in products: not at all, as it is (K,N), or as its transpose (N,K). */
 typedef enum heed__matrix_kind { HEED__NO_MATRIX, HEED__MATRIX, HEED__TABLE } heed__matrix_kind;
 heed__matrix_kind heed__matrix_kind_of(const heed_model *m, const heed_tensor *x);

@@ -17,6 +17,13 @@
 #define MICRO_REGISTERS 2
 #define MICRO_COLS (MICRO_REGISTERS * VW)
 
+/* Lines of C that a tile will write. */
+VINLINE void ask_for(const real *c, int64_t ldc, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++)
+        __builtin_prefetch(c + i * ldc, 1);
+}
+
 /* The body: rows and registers are constants where it is inlined.  `last` columns are alive in the
  * last register; whole says that they are all of them. */
 VINLINE void micro_body(int rows, int registers, bool whole, real *restrict c, int64_t ldc,

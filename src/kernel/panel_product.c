@@ -1,4 +1,5 @@
-/* panel_product.c: see panels.h.
+/* panel_product.c: products with panels of numbers, and what those of bytes (panel_bytes.c) have in
+ * common with them; see panels.h.
  *
  * A panel, or a few where the rows are few, is used for all rows before the next: it comes from
  * memory once and stays in the nearest caches, and the rows pass by in equal tiles.  Each tile asks
@@ -8,7 +9,6 @@
 #include "kernel/elementwise.h"
 #include "kernel/isa.h"
 #include "kernel/micro.h"
-#include "kernel/panel_bytes.h"
 
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_PANELS(DECLARE)
@@ -25,129 +25,8 @@ VINLINE vreal activated(vreal x, int activation)
  * itself. */
 VINLINE int64_t near(int64_t rows, const heed__panel_weights *w)
 {
-    if (w->bits)
-        return rows == 1 ? 256 : 4096;
     return w->from_memory ? 512 : rows == 1 ? 2048 : 4096;
 }
-
-/* Lines of C that a tile will write. */
-VINLINE void ask_for(const real *c, int64_t ldc, int64_t rows)
-{
-    for (int64_t i = 0; i < rows; i++)
-        __builtin_prefetch(c + i * ldc, 1);
-}
-
-/* ---- bytes ---- */
-
-#ifdef HEED_DOUBLE
-#define VFROM(name, type)                                                                          \
-    VINLINE vreal name(const type *p)                                                              \
-    {                                                                                              \
-        vreal v;                                                                                   \
-        for (int i = 0; i < VW; i++)                                                               \
-            v[i] = p[i];                                                                           \
-        return v;                                                                                  \
-    }
-VFROM(vfrom_int32, int32_t)
-VFROM(vfrom_float, float)
-#undef VFROM
-#else
-VINLINE vreal vfrom_int32(const int32_t *p)
-{
-    vint v;
-    memcpy(&v, p, sizeof v);
-    return vfromint(v);
-}
-
-VINLINE vreal vfrom_float(const float *p)
-{
-    return vload(p);
-}
-#endif
-
-/* What turns a panel's sums into numbers. */
-#define PANEL_REGISTERS (HEED_PANEL / (VBYTES / (int)sizeof(real)))
-struct scales {
-    vreal scale[PANEL_REGISTERS], total[PANEL_REGISTERS], bias[PANEL_REGISTERS];
-};
-
-VINLINE struct scales scales_of(const heed__panel_weights *w, int64_t left)
-{
-    struct scales s;
-    for (int r = 0; r < PANEL_REGISTERS; r++) {
-        const int64_t j = left + r * VW;
-        s.scale[r] = vfrom_float(w->scale + j);
-        s.total[r] = s.scale[r] * vfrom_int32(w->sum + j);
-        s.bias[r] = w->bias && j < w->n ? vload_at(w->bias, j, w->n) : vset(0);
-    }
-    return s;
-}
-
-/* Sums of bytes become numbers: c = f(sum (step scale) + (low (scale total) + bias)).  Each
- * addition has one product that it may be fused with: however this is compiled, all rows round
- * alike. */
-VINLINE void finish_bytes(real *c, int64_t ldc, const int32_t *sums, const float *step,
-                          const float *low, int64_t rows, const struct scales *s,
-                          const heed__panel_weights *w, int64_t left)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        const vreal wide = vset((real)step[i]), base = vset((real)low[i]);
-#pragma GCC unroll 8
-        for (int r = 0; r < PANEL_REGISTERS; r++) {
-            const int64_t j = left + r * VW;
-            vreal y = vfrom_int32(sums + i * HEED_PANEL + r * VW) * (wide * s->scale[r]) +
-                      (base * s->total[r] + s->bias[r]);
-            if (j < w->n)
-                vstore_at(c + i * ldc, activated(y, w->activation), j, w->n);
-        }
-    }
-}
-
-/* Panels of one row that come from memory side by side; returns the first that is left. */
-static int64_t streams_of_bytes(real *c, const heed__panel_rows *rows, const heed__panel_weights *w,
-                                int64_t begin, int64_t end)
-{
-    const int64_t groups = heed__panel_groups(w->k), size = groups * GROUP_BYTES;
-    int32_t sums[BYTE_STREAMS * HEED_PANEL];
-    int64_t p = begin;
-    for (; p + BYTE_STREAMS <= end; p += BYTE_STREAMS) {
-        const int8_t *panels = w->bytes + p * size;
-        byte_row(sums, rows->bytes, panels, groups, w->bits == 7, panels + near(1, w));
-        for (int64_t k = 0; k < BYTE_STREAMS; k++) {
-            const int64_t left = (p + k) * HEED_PANEL;
-            const struct scales s = scales_of(w, left);
-            finish_bytes(c, 0, sums + k * HEED_PANEL, rows->step, rows->low, 1, &s, w, left);
-        }
-    }
-    return p;
-}
-
-static void product_of_bytes(real *c, int64_t ldc, const heed__panel_rows *rows, int64_t m,
-                             const heed__panel_weights *w, int64_t begin, int64_t end)
-{
-    const int64_t groups = heed__panel_groups(w->k), lda = 4 * groups, size = groups * GROUP_BYTES;
-    const int64_t tiles = (m + BYTE_ROWS - 1) / BYTE_ROWS, least = m / tiles, more = m % tiles;
-    const int64_t share = size / tiles, stride = (GROUP_BYTES + tiles - 1) / tiles;
-    int32_t sums[BYTE_ROWS * HEED_PANEL];
-    int64_t p = m == 1 && BYTE_STREAMS > 1 ? streams_of_bytes(c, rows, w, begin, end) : begin;
-    for (; p < end; p++) {
-        const int8_t *panel = w->bytes + p * size, *ahead = panel + (tiles > 1 ? size : near(m, w));
-        const int64_t left = p * HEED_PANEL, next = left + HEED_PANEL;
-        const struct scales s = scales_of(w, left);
-        __builtin_prefetch(w->scale + next);
-        __builtin_prefetch(w->sum + next);
-        for (int64_t i = 0, top = 0, height; i < tiles; i++, top += height, ahead += share) {
-            height = least + (i < more);
-            ask_for(c + top * ldc + next, ldc, height);
-            byte_tile(sums, rows->bytes + top * lda, lda, panel, groups, height, w->bits == 7,
-                      ahead, stride);
-            finish_bytes(c + top * ldc, ldc, sums, rows->step + top, rows->low + top, height, &s, w,
-                         left);
-        }
-    }
-}
-
-/* ---- numbers ---- */
 
 /* A tile reads STRIP columns of a panel, of several panels side by side where it has few rows: at
  * least eight sums are always under way, each a chain that waits for itself, and one row's weights
@@ -368,7 +247,7 @@ void K(panel_product)(real *c, int64_t ldc, const real *a, int64_t lda,
     if (w->bits == 0)
         (m <= MICRO_ROWS ? product_of_few : product_of_many)(c, ldc, a, lda, m, w, begin, end);
     else
-        product_of_bytes(c, ldc, rows, m, w, begin, end);
+        K(panel_product_bytes)(c, ldc, rows, m, w, begin, end);
     if (w->activation == HEED__UNARY_IDENTITY || w->activation == HEED__UNARY_RELU)
         return;
     const int64_t left = begin * HEED_PANEL;

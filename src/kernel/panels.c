@@ -43,35 +43,71 @@ static void column_sizes(double *size, const heed_real *w, int64_t row, int64_t 
         }
 }
 
-/* To the nearest whole number of [-limit, limit]; written so that NaN stays inside too. */
-static int8_t rounded(double x, double limit)
+/* To the nearest whole number of +-127; what is not a number is 0. */
+static int8_t rounded(double x)
 {
-    x = x < limit ? x : limit;
-    return (int8_t)lrint(x > -limit ? x : -limit);
+    if (!(fabs(x) <= 127))
+        x = x > 0 ? 127 : x < 0 ? -127 : 0;
+    return (int8_t)lrint(x);
+}
+
+static int8_t *byte_at(int8_t *panel, int64_t i, int64_t j)
+{
+    return panel + (i / 4 * HEED_PANEL + j) * 4 + i % 4;
+}
+
+/* The most that weights of one sign add up to among those of a column that meet (panels.h). */
+static int32_t most_that_meet(int8_t *panel, int64_t j, int64_t k)
+{
+    int32_t most = 0;
+    for (int64_t step = 0; step < k; step += HEED_PANEL_STEP)
+        for (int64_t half = 0; half < 4; half += 2) {
+            int32_t above = 0, below = 0;
+            for (int64_t i = step + half; i < step + HEED_PANEL_STEP; i += 4)
+                for (int64_t u = i; u < i + 2; u++) {
+                    const int32_t byte = *byte_at(panel, u, j);
+                    *(byte > 0 ? &above : &below) += byte;
+                }
+            most = above > most ? above : most;
+            most = -below > most ? -below : most;
+        }
+    return most;
+}
+
+/* Column j of a panel of zeros; its numbers are from[i * row].  Coarser as long as too much meets:
+ * each time by what is too much, so that a few times will do. */
+static void pack_column(int8_t *panel, float *scale, int32_t *sum, const heed_real *from,
+                        int64_t row, int64_t k, int64_t j, double largest)
+{
+    double step = largest / 127;
+    for (int32_t most = HEED_PANEL_MOST + 1; most > HEED_PANEL_MOST;) {
+        const double inverse = step > 0 ? 1 / step : 0;
+        *sum = 0;
+        for (int64_t i = 0; i < k; i++)
+            *sum += *byte_at(panel, i, j) = rounded((double)from[i * row] * inverse);
+        *scale = (float)step;
+        most = most_that_meet(panel, j, k);
+        step *= (double)most / HEED_PANEL_MOST;
+    }
 }
 
 void heed__panel_pack_bytes(int8_t *panels, float *scale, int32_t *sum, const heed_real *w,
-                            int64_t row, int64_t col, int64_t k, int64_t n, int bits)
+                            int64_t row, int64_t col, int64_t k, int64_t n)
 {
-    const double limit = bits == 7 ? 63 : 127;
     const int64_t size = heed__panel_groups(k) * 4 * HEED_PANEL;
     for (int64_t left = 0; left < n; left += HEED_PANEL, panels += size) {
         const int64_t width = n - left < HEED_PANEL ? n - left : HEED_PANEL;
         const heed_real *from = w + left * col;
-        double most[HEED_PANEL];
-        column_sizes(most, from, row, col, k, width);
+        double largest[HEED_PANEL];
+        column_sizes(largest, from, row, col, k, width);
         memset(panels, 0, (size_t)size);
         for (int64_t j = 0; j < HEED_PANEL; j++) {
-            scale[left + j] = (float)(most[j] / limit);
+            scale[left + j] = 0;
             sum[left + j] = 0;
-            most[j] = most[j] > 0 ? limit / most[j] : 0;
+            if (j < width)
+                pack_column(panels, scale + left + j, sum + left + j, from + j * col, row, k, j,
+                            largest[j]);
         }
-        for (int64_t i = 0; i < k; i++)
-            for (int64_t j = 0; j < width; j++) {
-                int8_t byte = rounded((double)from[i * row + j * col] * most[j], limit);
-                panels[(i / 4 * HEED_PANEL + j) * 4 + i % 4] = byte;
-                sum[left + j] += byte;
-            }
     }
 }
 

@@ -9,7 +9,7 @@
  * (k,j) is panels[((p*G + k/4)*16 + j%16)*4 + k%4], G = heed__panel_groups(K).  Rows beyond K and
  * columns beyond N are zeros.  One layout for every instruction set: 64 bytes are one register of
  * AVX-512, two of AVX2, four of SSE2.
- *   W[k][j] ~ scale[j] * byte[k][j], |byte| <= 63 (7 bits) or 127 (8 bits)
+ *   W[k][j] ~ scale[j] * byte[k][j], |byte| <= 127
  *
  * Each element of C is one chain of multiply-adds in the order of k (real), or an exact integer sum
  * (bytes), whatever the number of rows and however columns are shared among threads: a call makes
@@ -18,32 +18,37 @@
  * A row of A becomes unsigned 7-bit numbers between its smallest and largest value:
  *   a[i][k] ~ low[i] + step[i] * byte[i][k], 0 <= byte <= 127; rows beyond K are 0
  *   c[i][j] = f(scale[j] * (step[i] * sum_k byte[i][k] w[k][j] + low[i] * sum_k w[k][j]) + bias[j])
- * Two products of bytes of 0..127 and +-127 fit 16 bits, and so do four with +-63: no instruction
- * saturates. */
+ * AVX2 adds eight products of bytes in 16 bits.  For that to be exact whatever A holds, the scale
+ * of a column is such that of any eight weights that meet there, those of one sign add up to at
+ * most HEED_PANEL_MOST: 127 * 258 < 2^15.  That costs a fraction of a bit, often nothing: weights
+ * have two signs, and few are large. */
 #ifndef HEED_KERNEL_PANELS_H
 #define HEED_KERNEL_PANELS_H
 
 #include <heed/base.h>
 
 #define HEED_PANEL 16
+/* Rows of a step: those whose k is 0 or 1 modulo 4 meet, and those where it is 2 or 3. */
+#define HEED_PANEL_STEP 16
+#define HEED_PANEL_MOST 258
 
 static inline int64_t heed__panels(int64_t n)
 {
     return (n + HEED_PANEL - 1) / HEED_PANEL;
 }
 
-/* Groups of four rows, an even number of them: two are one step of the 7-bit product. */
+/* Groups of four rows, as many as make whole steps. */
 static inline int64_t heed__panel_groups(int64_t k)
 {
-    return (k + 7) / 8 * 2;
+    return (k + HEED_PANEL_STEP - 1) / HEED_PANEL_STEP * (HEED_PANEL_STEP / 4);
 }
 
 typedef struct heed__panel_weights {
     int64_t k, n;
-    int bits;              /* 0: real, else 7 or 8 */
+    int bits;              /* 0: real, 8: bytes */
     bool from_memory;      /* no cache holds them */
     const heed_real *real; /* bits 0 */
-    const int8_t *bytes;   /* bits 7 or 8 */
+    const int8_t *bytes;   /* bits 8 */
     const float *scale;    /* (N rounded up to panels) for bytes */
     const int32_t *sum;    /* (N rounded up to panels) for bytes: sum_k byte[k][j] */
     const heed_real *bias; /* (N) or NULL */
@@ -57,6 +62,7 @@ typedef struct heed__panel_rows {
 } heed__panel_rows;
 
 /* panel_product    columns of panels [begin,end) of C; ldc >= N; a is read where bits is 0
+ * panel_product_bytes  its part for bytes: of activations only ReLU is applied
  * panel_quantise   rows of A to bytes
  * panel_column     column j of W, as numbers, times `factor`: an embedding's row, looked up in a
  *                  tied output matrix; out (K) */
@@ -64,6 +70,9 @@ typedef struct heed__panel_rows {
     X(void, panel_product,                                                                         \
       (heed_real * c, int64_t ldc, const heed_real *a, int64_t lda, const heed__panel_rows *rows,  \
        int64_t m, const heed__panel_weights *w, int64_t begin, int64_t end))                       \
+    X(void, panel_product_bytes,                                                                   \
+      (heed_real * c, int64_t ldc, const heed__panel_rows *rows, int64_t m,                        \
+       const heed__panel_weights *w, int64_t begin, int64_t end))                                  \
     X(void, panel_quantise,                                                                        \
       (const heed__panel_rows *rows, const heed_real *a, int64_t lda, int64_t m, int64_t k))       \
     X(void, panel_column,                                                                          \
@@ -92,9 +101,10 @@ int64_t heed__panel_bytes(int64_t k, int64_t n);
 /* Element (k,j) of W is w[k*row + j*col]. */
 void heed__panel_pack(heed_real *panels, const heed_real *w, int64_t row, int64_t col, int64_t k,
                       int64_t n);
-/* scale[j] is the largest |W[.][j]| over 63 or 127; all of scale and sum, rounded up, are set. */
+/* scale[j] is the smallest with which no byte is above 127 and no eight are above HEED_PANEL_MOST,
+ * or a little more; all of scale and sum, rounded up, are set. */
 void heed__panel_pack_bytes(int8_t *panels, float *scale, int32_t *sum, const heed_real *w,
-                            int64_t row, int64_t col, int64_t k, int64_t n, int bits);
+                            int64_t row, int64_t col, int64_t k, int64_t n);
 
 /* Some columns of packed weights without bias or activation, packed again into memory of as many
  * numbers or bytes, and for bytes a float and an int32_t for each column of their panels behind

@@ -27,9 +27,7 @@ double K(probe_fma)(heed_real *sink, int64_t rounds)
     return 2.0 * CHAINS * (double)VW * (double)rounds;
 }
 
-/* Bytes: a register, and sum + the products of two of them in lanes of 32 bits.  As the compiler
- * adds, some of the sums would wait in memory. */
-#define IN_PLACE(add, sum, x) __asm__(add : "+x"(sum) : "x"(x))
+/* Bytes: a register, and sum + the products of two of them in lanes of 32 bits. */
 #if defined(__AVX2__)
 typedef __m256i bytes;
 #define OPAQUE(x) __asm__("" : "+x"(x))
@@ -43,7 +41,7 @@ VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
     return _mm256_dpbusd_epi32(sum, a, b);
 #else
     const __m256i fours = _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1));
-    IN_PLACE("vpaddd %1, %0, %0", sum, fours);
+    VIN_PLACE("vpaddd %1, %0, %0", sum, fours);
     return sum;
 #endif
 }
@@ -58,7 +56,7 @@ VINLINE bytes bytes_set(int32_t x)
 VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 {
     const __m128i pairs = _mm_madd_epi16(a, b);
-    IN_PLACE("paddd %1, %0", sum, pairs);
+    VIN_PLACE("paddd %1, %0", sum, pairs);
     return sum;
 }
 #define BYTES_AT_ONCE 8

@@ -67,6 +67,10 @@ VINLINE vreal vadd_product(vreal sum, vreal x, vreal y)
 #endif
 }
 
+/* sum += x by the instruction `add`, in the register of the sum.  As compilers like to add, many
+ * sums are rearranged, and some of them wait in memory. */
+#define VIN_PLACE(add, sum, x) __asm__(add : "+x"(sum) : "x"(x))
+
 /* All bits of lane i set for i < n. */
 VINLINE vint vfirst(int64_t n)
 {
