@@ -19,9 +19,9 @@ static const heed_option fields[] = {
     HEED_OPTION_LIST(struct settings, target, "target", "FILE",
                      "its translation, line by line; one file for each --source"),
     HEED_OPTION_LIST(struct settings, tsv, "tsv", "FILE", "both in one file: source TAB target"),
-    HEED_OPTION_INT(struct settings, lists.translations, "translations", "50", 1, 100000, "N",
+    HEED_OPTION_INT(struct settings, lists.translations, "translations", "100", 1, 100000, "N",
                     "target pieces for each source piece"),
-    HEED_OPTION_INT(struct settings, lists.frequent, "frequent", "100", 0, 1000000, "N",
+    HEED_OPTION_INT(struct settings, lists.frequent, "frequent", "200", 0, 1000000, "N",
                     "frequent target pieces for every sentence"),
 };
 static const char *const examples[] = {
