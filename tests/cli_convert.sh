@@ -103,6 +103,10 @@ run convert m
 exits 2
 run convert int8 again
 exits 1; mentions "'int8' is converted already"; [ ! -e again ]; verdict $? 'something was written'
+# Catches a file of another layout that is read as if it were of this one.
+cp -r int8 older && LC_ALL=C sed -i 's/panels-16x16/panels-16x99/' older/model.safetensors
+run translate --model older source
+exits 1; mentions "laid out as 'panels-16x99' of '8' bits, expected 'panels-16x16' of 8: convert the model"
 cp -r int8 broken && truncate -s 5000 broken/model.safetensors
 run translate --model broken source
 exits 1; mentions "'broken/model.safetensors'"; quiet_out

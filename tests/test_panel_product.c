@@ -39,8 +39,9 @@ static int activation_of(int kind, int64_t i, int64_t k, unsigned *seed)
     return kind == 0 ? 127 : kind == 1 ? 127 * (int)((i + k) % 2) : (int)(next(seed) % 128);
 }
 
-/* Eight weights that meet, as large as they may be together: 258 on one side. */
+/* Eight weights that meet, as large as they may be together: 258 on one side, or on both. */
 static const int few_large[8] = {127, 127, 4}, all_alike[8] = {33, 33, 32, 32, 32, 32, 32, 32};
+static const int both_sides[8] = {127, -127, 127, -127, 4, -4};
 
 /* Rows of 16 whose k mod 4 is 0 or 1 meet, and the others: which one of its eight k is. */
 static int place_of(int64_t k)
@@ -60,10 +61,10 @@ static int weight_of(int kind, int64_t k, int64_t j, unsigned *seed)
         return -size;
     case 2: /* one set above, the next below */
         return set % 2 ? size : -size;
-    case 3: /* signs change within eight */
-        return place_of(k) % 2 ? all_alike[0] : -all_alike[0];
+    case 3: /* where every other activation is 0, one side of them is left */
+        return both_sides[place_of(k)];
     default:
-        return (int)(next(seed) % 65) - 32;
+        return next(seed) % 2 ? size : -size;
     }
 }
 
@@ -128,40 +129,46 @@ static void clear(heed_real *c, int64_t n)
         c[i] = GUARD;
 }
 
+static void check_exact(int64_t m, int64_t n, int64_t k, int a_kind, int w_kind)
+{
+    const heed_kernels *ks;
+    bytes_case x = bytes_new(m, n, k, a_kind, w_kind);
+    int64_t *sums = room(m * n * (int64_t)sizeof *sums);
+    for (int64_t i = 0; i < m * n; i++)
+        sums[i] = bytes_sum(&x, i / n, i % n);
+    for (int set = 0; (ks = heed__kernels_at(set)); set++) {
+        clear(x.c, m * x.ldc);
+        ks->panel_product(x.c, x.ldc, NULL, 0, &x.rows, m, &x.w, 0, heed__panels(n));
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < x.ldc; j++) {
+                heed_real found = x.c[i * x.ldc + j];
+                heed_real wanted = j < n ? (heed_real)sums[i * n + j] : GUARD;
+                if (found != wanted)
+                    fail_msg("%s %ldx%ldx%ld, operands %d %d: (%ld,%ld) is %.9g, expected %.9g",
+                             ks->isa, (long)m, (long)k, (long)n, a_kind, w_kind, (long)i, (long)j,
+                             (double)found, (double)wanted);
+            }
+    }
+    free(sums);
+    bytes_free(&x);
+}
+
 /* Catches any instruction that saturates or wraps, and any row, column or step that is left out: in
- * each set the sum is the 64-bit one, rounded to the type once (up to k = 1024 it is exact). */
+ * each set the sum is the 64-bit one, which is below 2^24 here, so that a float holds it.  Each way
+ * to cut the rows meets all operands; one row meets four panels and fewer. */
 static void bytes_are_exact(void **state)
 {
     (void)state;
     static const int64_t depths[] = {1, 3, 7, 8, 9, 31, 64, 100, 515, 1024, 2050, 4096};
     static const int64_t heights[] = {1, 2, 3, 4, 5, 6, 7, 9, 13, 16, 31, 200};
     static const int64_t widths[] = {1, 15, 16, 17, 40, 33, 64};
-    const heed_kernels *ks;
-    for (int at = 0; at < 12 * 3 * 5; at++) {
-        const int a_kind = at / 12 % 3, w_kind = at / 36;
-        const int64_t k = depths[at % 12], n = widths[at % 7];
-        const int64_t m = heights[(at + at / 12) % 12];
-        bytes_case x = bytes_new(m, n, k, a_kind, w_kind);
-        int64_t *sums = room(m * n * (int64_t)sizeof *sums);
-        for (int64_t i = 0; i < m * n; i++)
-            sums[i] = bytes_sum(&x, i / n, i % n);
-        for (int set = 0; (ks = heed__kernels_at(set)); set++) {
-            clear(x.c, m * x.ldc);
-            ks->panel_product(x.c, x.ldc, NULL, 0, &x.rows, m, &x.w, 0, heed__panels(n));
-            for (int64_t i = 0; i < m; i++)
-                for (int64_t j = 0; j < x.ldc; j++) {
-                    heed_real found = x.c[i * x.ldc + j];
-                    heed_real wanted = j < n ? (heed_real)sums[i * n + j] : GUARD;
-                    if (found != wanted)
-                        fail_msg("%s %ldx%ldx%ld, operands %d %d: (%ld,%ld) is %.9g, "
-                                 "expected %.9g",
-                                 ks->isa, (long)m, (long)k, (long)n, a_kind, w_kind, (long)i,
-                                 (long)j, (double)found, (double)wanted);
-                }
-        }
-        free(sums);
-        bytes_free(&x);
-    }
+    for (int at = 0; at < 12 * 3 * 5; at++)
+        check_exact(heights[(at + at / 12) % 12], widths[at % 7], depths[at % 12], at / 12 % 3,
+                    at / 36);
+    for (int at = 0; at < 7 * 3 * 5; at++)
+        for (int64_t k = 64; k <= 100; k += 36)
+            for (int64_t n = 33; n <= 64; n += 31)
+                check_exact(heights[at % 7], n, k, at / 7 % 3, at / 21);
 }
 
 static double activate(int kind, double x)

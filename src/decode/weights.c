@@ -430,12 +430,11 @@ static heed_status read_bits(heed__weights *w, const char *path, heed_error *err
         return HEED_OK;
     if (strcmp(layout, HEED_LAYOUT) != 0 || !bits || strcmp(bits, HEED_BITS) != 0) {
         char shown[HEED_SHOWN];
-        return heed__fail(err, HEED_FORMAT,
-                          "cannot load '%.255s': its matrices are laid out as '%s' of '%.32s' "
-                          "bits, expected '%s' "
-                          "of " HEED_BITS
-                          ": another version of heed wrote it; convert the model it was made of",
-                          path, heed__shown(layout, shown), bits ? bits : "no", HEED_LAYOUT);
+        return heed__fail(
+            err, HEED_FORMAT,
+            "cannot load '%.255s': its matrices are laid out as '%s' of '%.32s' bits, expected "
+            "'%s' of " HEED_BITS ": convert the model it was made of with this version of heed",
+            path, heed__shown(layout, shown), bits ? bits : "no", HEED_LAYOUT);
     }
     w->bits = 8;
     return HEED_OK;

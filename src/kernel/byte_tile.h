@@ -105,7 +105,7 @@ VINLINE void byte_body(int rows, int panels, int32_t *sums, const uint8_t *a, in
             for (int u = 0; u < GROUPS; u++) {
                 const __m256i *v = (const __m256i *)(w + (p * groups + g + u) * GROUP_BYTES);
                 const __m256i left = _mm256_loadu_si256(v), right = _mm256_loadu_si256(v + 1);
-                if (u == 0 || rows != BYTE_TILE) /* many tiles ask for little each */
+                if (u == 0 || stride > GROUP_BYTES / GROUPS) /* many tiles ask for little each */
                     __builtin_prefetch(wanted_soon(panels, w, groups, ahead, stride, g + u) +
                                            p * groups * GROUP_BYTES,
                                        0, 2);

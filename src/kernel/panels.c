@@ -79,7 +79,7 @@ static int32_t most_that_meet(int8_t *panel, int64_t j, int64_t k)
 static void pack_column(int8_t *panel, float *scale, int32_t *sum, const heed_real *from,
                         int64_t row, int64_t k, int64_t j, double largest)
 {
-    double step = largest / 127;
+    double step = largest > 1e-300 ? largest / 127 : 0; /* of which there is an inverse */
     for (int32_t most = HEED_PANEL_MOST + 1; most > HEED_PANEL_MOST;) {
         const double inverse = step > 0 ? 1 / step : 0;
         *sum = 0;

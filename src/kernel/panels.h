@@ -20,8 +20,8 @@
  *   c[i][j] = f(scale[j] * (step[i] * sum_k byte[i][k] w[k][j] + low[i] * sum_k w[k][j]) + bias[j])
  * AVX2 adds eight products of bytes in 16 bits.  For that to be exact whatever A holds, the scale
  * of a column is such that of any eight weights that meet there, those of one sign add up to at
- * most HEED_PANEL_MOST: 127 * 258 < 2^15.  That costs a fraction of a bit, often nothing: weights
- * have two signs, and few are large. */
+ * most HEED_PANEL_MOST: 127 * 258 < 2^15.  That costs a fraction of a bit: weights have two signs,
+ * and few are large. */
 #ifndef HEED_KERNEL_PANELS_H
 #define HEED_KERNEL_PANELS_H
 
