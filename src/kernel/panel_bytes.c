@@ -2,15 +2,11 @@
  *
  * A panel is used for all rows before the next, which pass by in equal tiles of exact integer sums
  * (byte_tile.h); each is turned into numbers while it is at hand. */
-#include "kernel/panels.h"
+#include "kernel/panel_bytes.h"
 
 #include "kernel/byte_tile.h"
 #include "kernel/elementwise.h"
-#include "kernel/isa.h"
 #include "kernel/micro.h"
-
-#define DECLARE(result, name, arguments) result K(name) arguments;
-HEED_KERNELS_PANELS(DECLARE)
 
 /* How far ahead a tile asks that is alone with its panel, and one row with its panels, in bytes;
  * measured (docs/PERFORMANCE.md). */

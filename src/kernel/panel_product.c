@@ -9,6 +9,7 @@
 #include "kernel/elementwise.h"
 #include "kernel/isa.h"
 #include "kernel/micro.h"
+#include "kernel/panel_bytes.h"
 
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_PANELS(DECLARE)

@@ -62,7 +62,6 @@ typedef struct heed__panel_rows {
 } heed__panel_rows;
 
 /* panel_product    columns of panels [begin,end) of C; ldc >= N; a is read where bits is 0
- * panel_product_bytes  its part for bytes: of activations only ReLU is applied
  * panel_quantise   rows of A to bytes
  * panel_column     column j of W, as numbers, times `factor`: an embedding's row, looked up in a
  *                  tied output matrix; out (K) */
@@ -70,9 +69,6 @@ typedef struct heed__panel_rows {
     X(void, panel_product,                                                                         \
       (heed_real * c, int64_t ldc, const heed_real *a, int64_t lda, const heed__panel_rows *rows,  \
        int64_t m, const heed__panel_weights *w, int64_t begin, int64_t end))                       \
-    X(void, panel_product_bytes,                                                                   \
-      (heed_real * c, int64_t ldc, const heed__panel_rows *rows, int64_t m,                        \
-       const heed__panel_weights *w, int64_t begin, int64_t end))                                  \
     X(void, panel_quantise,                                                                        \
       (const heed__panel_rows *rows, const heed_real *a, int64_t lda, int64_t m, int64_t k))       \
     X(void, panel_column,                                                                          \
