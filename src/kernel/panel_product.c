@@ -80,11 +80,11 @@ VINLINE void add_products(int rows, int panels, sums sum, const real *a, int64_t
 }
 
 VINLINE void finish_sums(int rows, int panels, real *c, int64_t ldc, sums sum,
-                         const heed__panel_weights *w, int64_t left)
+                         const heed__panel_weights *w, int64_t left, int64_t apart)
 {
 #pragma GCC unroll 8
     for (int r = 0; r < panels * STRIP_REGISTERS; r++) {
-        int64_t j = left + r / STRIP_REGISTERS * HEED_PANEL + r % STRIP_REGISTERS * VW;
+        int64_t j = left + r / STRIP_REGISTERS * apart * HEED_PANEL + r % STRIP_REGISTERS * VW;
         if (j >= w->n)
             break;
         vreal bias = w->bias ? vload_at(w->bias, j, w->n) : vset(0);
@@ -95,24 +95,21 @@ VINLINE void finish_sums(int rows, int panels, real *c, int64_t ldc, sums sum,
 }
 
 /* All rows in one tile: it asks for what it will read itself, a line of each panel at every step,
- * and at the panels' end for the next ones. */
+ * and behind a panel's end for the next one.  Panels are `apart` from each other. */
 VINLINE void few_body(int rows, int panels, real *c, int64_t ldc, const real *a, int64_t lda,
-                      const real *b, const heed__panel_weights *w, int64_t left)
+                      const real *b, const heed__panel_weights *w, int64_t left, int64_t apart)
 {
-    const int64_t size = w->k * HEED_PANEL, ahead = near(rows, w) / (int64_t)sizeof(real);
-    const int64_t turn = w->k - ahead / HEED_PANEL;
-    const real *next = b + ahead;
+    const int64_t size = apart * w->k * HEED_PANEL;
+    const real *next = b + near(rows, w) / (int64_t)sizeof(real);
     sums sum;
     clear_sums(rows, panels, sum);
     for (int64_t k = 0; k < w->k; k++) {
-        if (k == turn)
-            next += (panels - 1) * size;
 #pragma GCC unroll 8
         for (int p = 0; p < panels; p++)
             __builtin_prefetch(next + p * size + k * HEED_PANEL);
         add_products(rows, panels, sum, a + k, lda, b + k * HEED_PANEL, size);
     }
-    finish_sums(rows, panels, c, ldc, sum, w, left);
+    finish_sums(rows, panels, c, ldc, sum, w, left, apart);
 }
 
 /* The same for weights that come from memory, which gives most in four streams: four panels take
@@ -121,16 +118,15 @@ VINLINE void few_body(int rows, int panels, real *c, int64_t ldc, const real *a,
 #define STEPS 8
 
 VINLINE void far_body(int rows, real *c, int64_t ldc, const real *a, int64_t lda, const real *b,
-                      const heed__panel_weights *w, int64_t left)
+                      const heed__panel_weights *w, int64_t left, int64_t apart)
 {
-    const int64_t size = w->k * HEED_PANEL, ahead = near(rows, w) / (int64_t)sizeof(real);
-    const int64_t turn = w->k - ahead / HEED_PANEL;
+    const int64_t size = apart * w->k * HEED_PANEL;
+    const real *next = b + near(rows, w) / (int64_t)sizeof(real);
     sums waiting[STREAMS], sum;
     for (int64_t p = 0; p < STREAMS; p++)
         clear_sums(rows, 1, waiting[p]);
     for (int64_t k = 0; k < w->k; k += STEPS) {
         const int64_t end = w->k - k < STEPS ? w->k : k + STEPS;
-        const real *next = b + ahead + (k < turn ? 0 : (STREAMS - 1) * size);
         for (int64_t p = 0; p < STREAMS; p++) {
             copy_sums(rows, sum, waiting[p]);
             for (int64_t u = k; u < end; u++) {
@@ -141,26 +137,25 @@ VINLINE void far_body(int rows, real *c, int64_t ldc, const real *a, int64_t lda
         }
     }
     for (int64_t p = 0; p < STREAMS; p++)
-        finish_sums(rows, 1, c, ldc, waiting[p], w, left + p * HEED_PANEL);
+        finish_sums(rows, 1, c, ldc, waiting[p], w, left + p * apart * HEED_PANEL, 1);
 }
 
 #define FEW_ROWS(rows)                                                                             \
     case rows:                                                                                     \
-        if (rows > 1 && w->from_memory && panels == STREAMS)                                       \
-            far_body(rows, c, ldc, a, lda, b, w, left);                                            \
-        else if (panels == PANELS_OF(rows))                                                        \
-            few_body(rows, PANELS_OF(rows), c, ldc, a, lda, b, w, left);                           \
+        if (rows > 1 && panels == STREAMS)                                                         \
+            far_body(rows, c, ldc, a, lda, b, w, left, apart);                                     \
+        else if (panels > 1)                                                                       \
+            few_body(rows, PANELS_OF(rows), c, ldc, a, lda, b, w, left, apart);                    \
         else                                                                                       \
-            for (int64_t p = 0; p < panels; p++)                                                   \
-                few_body(rows, 1, c, ldc, a, lda, b + p * size, w, left + p * HEED_PANEL);         \
+            few_body(rows, 1, c, ldc, a, lda, b, w, left, 1);                                      \
         break;
 
-/* 1 <= rows <= MICRO_ROWS */
+/* 1 <= rows <= MICRO_ROWS; panels is 1, PANELS_OF(rows) or STREAMS. */
 static __attribute__((noinline)) void few_tile(real *c, int64_t ldc, const real *a, int64_t lda,
                                                const real *b, const heed__panel_weights *w,
-                                               int64_t left, int64_t rows, int64_t panels)
+                                               int64_t left, int64_t rows, int64_t panels,
+                                               int64_t apart)
 {
-    const int64_t size = w->k * HEED_PANEL;
     switch (rows) {
         FEW_ROWS(1)
         FEW_ROWS(2)
@@ -171,16 +166,20 @@ static __attribute__((noinline)) void few_tile(real *c, int64_t ldc, const real 
     }
 }
 
+/* Panels [begin,end) in as many stretches as are read together, each from its first panel to its
+ * last: long streams are what memory gives most of.  What is left over comes one by one. */
 static void product_of_few(real *c, int64_t ldc, const real *a, int64_t lda, int64_t m,
                            const heed__panel_weights *w, int64_t begin, int64_t end)
 {
     const int64_t together = w->from_memory ? STREAMS : PANELS_OF(m);
-    for (int64_t p = begin, panels; p < end; p += panels) {
-        panels = end - p < together ? end - p : together;
+    const int64_t stretch = (end - begin) / together, rest = end - begin - stretch * together;
+    for (int64_t i = 0; i < stretch + rest; i++) {
+        const bool alone = i >= stretch;
+        const int64_t p = alone ? end - (stretch + rest - i) : begin + i;
         ask_for(c + p * HEED_PANEL, ldc, m);
         for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
             few_tile(c, ldc, a, lda, w->real + p * w->k * HEED_PANEL + s, w, p * HEED_PANEL + s, m,
-                     panels);
+                     alone ? 1 : together, stretch);
     }
 }
 
@@ -201,7 +200,7 @@ VINLINE void many_body(int rows, real *c, int64_t ldc, const real *a, int64_t ld
     }
     for (; k < w->k; k++, a++, b += HEED_PANEL)
         add_products(rows, 1, sum, a, lda, b, 0);
-    finish_sums(rows, 1, c, ldc, sum, w, left);
+    finish_sums(rows, 1, c, ldc, sum, w, left, 1);
 }
 
 /* Seven rows and more, cut into equal tiles, have at least three in each. */
