@@ -2,7 +2,8 @@
 # `make help` lists the rest.  Variants build beside each other in build/<flavour>/ and never need a
 # clean:
 #   make SAN=address,undefined   make SAN=thread   make REAL=double   make DEBUG=1   make CC=clang
-#   make BLAS=openblas           make WERROR=1      (V=1 shows the commands)
+#   make BLAS=openblas           make COVERAGE=1   (V=1 shows the commands)
+# WERROR=1 makes warnings errors.  It changes no object and so has no folder of its own.
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -42,8 +43,11 @@ endif
 ifdef DEBUG
 FLAVOUR := $(FLAVOUR)-debug
 endif
-ifdef WERROR
-FLAVOUR := $(FLAVOUR)-werror
+ifdef SYNTAX
+FLAVOUR := $(FLAVOUR)-syntax
+endif
+ifdef COVERAGE
+FLAVOUR := $(FLAVOUR)-coverage
 endif
 OUT := build/$(FLAVOUR)
 DEFAULT := build/gcc
@@ -57,10 +61,18 @@ OPTIMISE := $(if $(SAN),-O1,-O3)
 ifdef DEBUG
 OPTIMISE := -O0 -g3
 endif
-WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wvla -Wformat=2 -Wno-unknown-pragmas \
-        $(if $(WERROR),-Werror)
+# Branches are counted as they are written, so nothing is optimised but the kernels, without which
+# the learning tests would take hours.
+ifdef COVERAGE
+OPTIMISE := -O0 --coverage
+KERNEL_OPTIMISE := -O2
+HEED_LDFLAGS += --coverage
+endif
+WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wvla -Wformat=2 -Wno-unknown-pragmas
 HEED_CPPFLAGS := -Iinclude -D_GNU_SOURCE
-HEED_CFLAGS := -g $(OPTIMISE) $(WARN) -fPIC -fno-semantic-interposition \
+# Builds that only prove things know their lines, for traces; where the variables are (-g) takes a
+# third of the time to compile a kernel with its checks.
+HEED_CFLAGS := $(if $(REAL)$(SAN),-g1,-g) $(OPTIMISE) $(WARN) -fPIC -fno-semantic-interposition \
                -ffp-contract=fast -fno-math-errno -fno-trapping-math
 # What the language decides.  clang has the C++ half of its undefined-behaviour runtime only when
 # it links as C++.
@@ -107,6 +119,9 @@ say = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '  %-4s %s\n'
 COMPILE = $(CC) $(HEED_CPPFLAGS) $(CPPFLAGS) $(C_FLAGS) $(HEED_CFLAGS) $(CFLAGS) -MMD -MP
 COMPILE_CXX = $(CXX) $(HEED_CPPFLAGS) $(CPPFLAGS) $(HEED_CFLAGS) $(CXX_FLAGS) $(CXXFLAGS) -MMD -MP
 LINK = $(CC) $(HEED_LDFLAGS) $(LDFLAGS)
+# What follows the flags and is not in their stamp.  SYNTAX=1 only looks for mistakes and warnings:
+# its objects are empty.
+TO_OBJECT = $(if $(WERROR),-Werror) $(if $(SYNTAX),-fsyntax-only) -c -o $@ $< $(if $(SYNTAX),&& : >$@)
 
 # ---- instruction sets: kernels are compiled once for each.  To add a set:
 # src/kernel/kernels.h, HEED_ISA_LIST. ----
@@ -134,7 +149,8 @@ EXAMPLES :=
 endif
 PROGRAM := $(if $(wildcard cli/main.c),$(OUT)/heed)
 HEADERS := $(wildcard include/heed/*.h)
-MAN := $(wildcard man/*.1)
+COMMANDS := $(shell sed -n 's/^ *X(\([a-z]*\)).*/\1/p' cli/command.h)
+MAN := heed.1 $(COMMANDS:%=heed-%.1)
 MODELS := $(wildcard models/*)
 SO := libheed.so.$(VERSION)
 # The double and the sanitized builds prove things; they are not linked by others.  The examples are
@@ -146,15 +162,16 @@ endif
 # Tests that are not repeated in a flavour, and why.
 # double: the learning tests and what compares bits or error bounds of float only cost time there.
 # sanitized, valgrind: the learning tests are the slow ones; what they run, others run too.  The same
-# goes for the two hundred kills and the four hundred lines.
+# goes for the hundreds of kills and the four hundred lines.
 # threads, valgrind: SentencePiece copies a long line of unknown characters once for each of them,
-# which takes for ever where every byte of a copy is looked at.
-NOT_DOUBLE := test_learning test_threads test_crash test_batching
-NOT_SAN := test_learning test_crash test_batching
-NOT_SLOW := $(NOT_SAN) test_any_line
+# which takes for ever where every byte of a copy is looked at; and hundreds of trainings with one
+# failing call each take as long.
+NOT_DOUBLE := test_learning test_threads test_crash test_train_kill test_batching
+NOT_SAN := test_learning test_crash test_train_kill test_batching
+NOT_SLOW := $(NOT_SAN) test_any_line test_train_files
 
-.PHONY: all build tests fuzzers demo test check-long lint format deps bench bench-peers install uninstall clean \
-        help FORCE
+.PHONY: all build tests fuzzers objects demo test coverage lint format deps bench bench-peers \
+        install uninstall clean help FORCE
 
 # Targets that people call make sure that what they need is installed, then start make again: the
 # first reading may have been without a compiler.
@@ -169,6 +186,7 @@ all: ## the library, the program and the examples (what plain `make` does)
 build: $(OUT)/libheed.a $(SHARED) $(PROGRAM) $(EXAMPLES)
 tests: build $(TESTS) ## the test programs, in build/<flavour>/tests
 fuzzers: $(FUZZERS)
+objects: $(LIB_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(addsuffix .o,$(TESTS) $(FUZZERS) $(EXAMPLES))
 
 # build/heed and build/examples are always the default flavour.
 ifeq ($(OUT),$(DEFAULT))
@@ -241,7 +259,7 @@ define isa_rule
 $(OUT)/src/kernel/%.$(1).o: src/kernel/%.c $(OUT)/flags
 	@mkdir -p $$(@D)
 	$$(call say,cc)
-	$(Q)$(COMPILE) -Isrc $(ISA_FLAGS_$(1)) -DHEED_ISA=$(1) -c -o $$@ $$<
+	$(Q)$(COMPILE) $(KERNEL_OPTIMISE) -Isrc $(ISA_FLAGS_$(1)) -DHEED_ISA=$(1) $$(TO_OBJECT)
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
@@ -254,7 +272,7 @@ INTERNAL = -Isrc -I$(OUT)/src -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
 $(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(call say,cc)
-	$(Q)$(COMPILE) $(INTERNAL) -c -o $@ $<
+	$(Q)$(COMPILE) $(INTERNAL) $(TO_OBJECT)
 
 # A page as a C string.
 $(OUT)/%.html.inc: %.html
@@ -266,7 +284,7 @@ $(OUT)/src/show/attention_html.o: $(OUT)/src/show/page.html.inc
 $(OUT)/%.o: %.cc $(OUT)/flags
 	@mkdir -p $(@D)
 	$(call say,c++)
-	$(Q)$(COMPILE_CXX) -Isrc -c -o $@ $<
+	$(Q)$(COMPILE_CXX) -Isrc $(TO_OBJECT)
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 .SECONDARY:
@@ -282,40 +300,87 @@ some_tests = $(patsubst tests/%.c,build/$(1)/tests/%,\
                  $(filter-out $(2:%=tests/%.c),$(wildcard tests/test_*.c)))
 SAN_SMALL := address,undefined
 
+# The test programs of one flavour, made without a warning: $(call make_tests,REAL=double).
+make_tests = $(MAKE) $(JOBS) -s WERROR=1 $(1) tests
+
 test: ## everything that must hold: default build, double, sanitized, installed; under ten minutes
 	@tools/deps build test
-	@$(MAKE) $(JOBS) -s tests
-	@$(MAKE) $(JOBS) -s REAL=double tests
-	@$(MAKE) $(JOBS) -s SAN=$(SAN_SMALL) tests
+	@$(make_tests)
+	@$(call make_tests,REAL=double)
+	@$(call make_tests,SAN=$(SAN_SMALL))
 	@tools/run-tests $(call some_tests,gcc) $(wildcard tests/*.sh tests/install/*.sh) \
 	    $(call some_tests,gcc-double,$(NOT_DOUBLE)) \
 	    $(call some_tests,gcc-address+undefined,$(NOT_SAN))
 
-VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
-            --errors-for-leak-kinds=definite --suppressions=tools/valgrind.supp
-check-long: ## what takes long: each instruction set, OpenBLAS, clang, valgrind, threads, fuzzing
-	@tools/deps build test clang clang-rt openblas reference valgrind
-	@$(MAKE) $(JOBS) -s tests
-	@$(MAKE) $(JOBS) -s BLAS=openblas tests
-	@$(MAKE) $(JOBS) -s CC=clang tests
-	@$(MAKE) $(JOBS) -s SAN=$(SAN_SMALL) tests
-	@$(MAKE) $(JOBS) -s SAN=thread tests
-	@$(MAKE) $(JOBS) -s CC=clang SAN=fuzzer-no-link,$(SAN_SMALL) fuzzers
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) HEED_TEST_SECONDS=3600 tools/run-tests \
-	    HEED_ISA=baseline $(call some_tests,gcc) HEED_ISA=avx2 $(call some_tests,gcc) \
-	    HEED_ISA= $(call some_tests,gcc-openblas) $(call some_tests,clang) \
-	    $(call some_tests,gcc-reference-thread,$(NOT_SLOW)) \
-	    HEED_TEST_LINES=100000 build/gcc/tests/test_any_line \
-	    build/gcc-address+undefined/tests/test_any_line HEED_TEST_LINES= \
-	    $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
-	        build/clang-fuzzer-no-link+address+undefined/tests/%,$(wildcard tests/fuzz/fuzz_*.c))) \
-	    --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SLOW))
-
-lint: ## format, warnings, include order, forbidden calls, exported names
+lint: ## format, names, include order, forbidden calls, exported names; warnings of gcc and clang
 	@tools/deps build test clang lint
 	@tools/lint/all
-	@$(MAKE) $(JOBS) -s WERROR=1 tests
-	@$(MAKE) $(JOBS) -s WERROR=1 CC=clang tests
+	@$(MAKE) $(JOBS) -s CC=clang SYNTAX=1 WERROR=1 objects
+	@$(make_tests)
+
+COVERED := build/gcc-coverage
+coverage: ## lines and branches that the tests reach, by folder; WHERE=src/io/ lists what they do not
+	@tools/deps build test
+	@$(MAKE) $(JOBS) -s COVERAGE=1 tests
+	@find $(COVERED) -name '*.gcda' -delete
+	@HEED=$(COVERED)/heed HEED_TEST_SECONDS=3600 tools/run-tests $(call some_tests,gcc-coverage,$(NOT_SAN)) \
+	    $(filter-out tests/learn_%,$(wildcard tests/*.sh))
+	@tools/coverage $(COVERED) $(WHERE)
+
+# ---- what takes long, in parts that run one by one; each closes with its own counts ----
+LONG := check-isa check-blas check-clang check-fuzz check-labs check-threads check-valgrind
+.PHONY: check-long $(LONG)
+run_long := HEED_TEST_SECONDS=3600 tools/run-tests
+
+check-long: ## all that takes long; each part is a target of its own:
+	@failed=; for part in $(LONG); do \
+	    echo "make $$part"; $(MAKE) --no-print-directory $$part || failed="$$failed $$part"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+
+check-isa: ## the tests with the kernels of each smaller instruction set
+	@tools/deps build test
+	@$(make_tests)
+	@$(run_long) HEED_ISA=baseline $(call some_tests,gcc) HEED_ISA=avx2 $(call some_tests,gcc)
+
+check-blas: ## the tests with OpenBLAS
+	@tools/deps build test openblas
+	@$(call make_tests,BLAS=openblas)
+	@$(run_long) $(call some_tests,gcc-openblas)
+
+check-clang: ## the tests as clang compiles them
+	@tools/deps build test clang
+	@$(call make_tests,CC=clang)
+	@$(run_long) $(call some_tests,clang)
+
+check-fuzz: ## each fuzzer for FUZZ_SECONDS (60); 100,000 lines of anything to translate
+	@tools/deps build test clang clang-rt
+	@$(make_tests)
+	@$(call make_tests,SAN=$(SAN_SMALL))
+	@$(MAKE) $(JOBS) -s WERROR=1 CC=clang SAN=fuzzer-no-link,$(SAN_SMALL) fuzzers
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(run_long) HEED_TEST_LINES=100000 \
+	    build/gcc-address+undefined/tests/test_any_line build/gcc/tests/test_any_line \
+	    HEED_TEST_LINES= $(patsubst %,--fuzz %,$(patsubst tests/%.c,\
+	        build/clang-fuzzer-no-link+address+undefined/tests/%,$(wildcard tests/fuzz/fuzz_*.c)))
+
+# Presets that meet their targets in ten minutes of one core, the longest first; docs/LAB.md has the
+# others.
+LAB_PRESETS := ntm-ngrams ntm-copy-lstm pointer-hull ntm-copy pointer-tsp ntm-recall pointer-sort
+check-labs: ## presets of the labs meet their targets
+	@tools/deps build
+	@$(MAKE) $(JOBS) -s build
+	@$(run_long) $(foreach preset,$(LAB_PRESETS),LAB=$(preset) tests/long/lab_preset.sh)
+
+check-threads: ## the tests under the thread sanitizer
+	@tools/deps build test reference
+	@$(call make_tests,SAN=thread)
+	@$(run_long) $(call some_tests,gcc-reference-thread,$(NOT_SLOW))
+
+VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
+            --errors-for-leak-kinds=definite --suppressions=tools/valgrind.supp
+check-valgrind: ## the tests under valgrind
+	@tools/deps build test valgrind
+	@$(make_tests)
+	@$(run_long) --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SLOW))
 
 format: ## let clang-format have its way
 	@tools/deps lint
@@ -349,10 +414,15 @@ ifneq ($(PROGRAM),)
 	install -d '$(DESTDIR)$(PREFIX)/bin'
 	install $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin'
 endif
-ifneq ($(MAN),)
-	install -d '$(DESTDIR)$(PREFIX)/share/man/man1'
-	install -m 644 $(MAN) '$(DESTDIR)$(PREFIX)/share/man/man1'
-endif
+	install -d '$(DESTDIR)$(PREFIX)/share/man/man1' \
+	    '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' \
+	    '$(DESTDIR)$(PREFIX)/share/zsh/site-functions'
+	set -e; $(PROGRAM) help --man >'$(DESTDIR)$(PREFIX)/share/man/man1/heed.1'; \
+	for command in $(COMMANDS); do \
+	    $(PROGRAM) help --man $$command >'$(DESTDIR)$(PREFIX)/share/man/man1'/heed-$$command.1; \
+	done; \
+	$(PROGRAM) help --completion bash >'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heed'; \
+	$(PROGRAM) help --completion zsh >'$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_heed'
 	set -e; for model in $(MODELS); do \
 	    to='$(DESTDIR)$(PREFIX)/share/heed'/$$model; \
 	    install -d "$$to"; install -m 644 $$model/* "$$to"; \
@@ -363,10 +433,12 @@ uninstall: ## remove what install brought
 	rm -rf '$(DESTDIR)$(PREFIX)/include/heed' $(MODELS:%='$(DESTDIR)$(PREFIX)/share/heed/%')
 	rm -f '$(DESTDIR)$(LIBDIR)'/libheed.a '$(DESTDIR)$(LIBDIR)'/libheed.so* \
 	    '$(DESTDIR)$(LIBDIR)/pkgconfig/heed.pc' '$(DESTDIR)$(PREFIX)/bin/heed' \
-	    $(patsubst man/%,'$(DESTDIR)$(PREFIX)/share/man/man1/%',$(MAN))
+	    $(MAN:%='$(DESTDIR)$(PREFIX)/share/man/man1/%') \
+	    '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heed' \
+	    '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_heed'
 
 clean: ## remove build/
 	rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 23

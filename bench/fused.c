@@ -22,10 +22,10 @@ static double attention_both(void *context)
     const struct attention *a = context;
     heed_tape *t = a->run->work;
     heed_tape_reset(t);
-    double start = bench_seconds();
+    double start = heed_clock_seconds();
     heed_tensor *y = heed_attention(t, a->q, a->k, a->v, a->segments, a->segments,
                                     &(heed_attention_options){.heads = HEADS});
-    double forward = bench_seconds() - start;
+    double forward = heed_clock_seconds() - start;
     return forward + bench_backward(a->run, y);
 }
 
@@ -97,11 +97,11 @@ static double projection_both(void *context)
     const struct projection *p = context;
     heed_tape *t = p->run->work;
     heed_tape_reset(t);
-    double start = bench_seconds();
+    double start = heed_clock_seconds();
     heed_tensor *loss =
         heed_project_cross_entropy(t, p->h, p->w, NULL, p->targets, 0.1, 1.0 / TOKENS, NULL);
     heed_backward(t, loss);
-    return bench_seconds() - start;
+    return heed_clock_seconds() - start;
 }
 
 void bench_projection(bench_run *r)
@@ -158,26 +158,26 @@ static double adds(void *context)
 {
     const struct small *s = context;
     heed_tape *t = s->run->work;
-    double start = bench_seconds();
+    double start = heed_clock_seconds();
     heed_tape_reset(t);
     heed_tensor *y = s->x;
     for (int i = 0; i < ADDS; i++)
         y = heed_add(t, y, s->b);
     heed_backward(t, heed_sum(t, y, HEED_ALL));
-    return (bench_seconds() - start) / ADDS;
+    return (heed_clock_seconds() - start) / ADDS;
 }
 
 static double lstm_steps(void *context)
 {
     const struct small *s = context;
     heed_tape *t = s->run->work;
-    double start = bench_seconds();
+    double start = heed_clock_seconds();
     heed_tape_reset(t);
     heed_lstm_state state = {s->h, s->h};
     for (int i = 0; i < STEPS; i++)
         state = heed_lstm_step(t, s->x, state, s->u);
     heed_backward(t, heed_sum(t, state.h, HEED_ALL));
-    return (bench_seconds() - start) / STEPS;
+    return (heed_clock_seconds() - start) / STEPS;
 }
 
 static void measure_small(bench_run *r, const char *bench, const char *shape, double limit,

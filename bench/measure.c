@@ -6,16 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define FEWEST_TURNS 3
-
-double bench_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void bench_alternate(bench_subject *const *subjects, void *const *contexts, int n, double budget,
                      double *best)
@@ -24,8 +16,8 @@ void bench_alternate(bench_subject *const *subjects, void *const *contexts, int 
         best[i] = INFINITY;
         subjects[i](contexts[i]); /* pages touched, caches and threads warm */
     }
-    double start = bench_seconds();
-    for (int turn = 0; turn < FEWEST_TURNS || bench_seconds() - start < budget; turn++)
+    double start = heed_clock_seconds();
+    for (int turn = 0; turn < FEWEST_TURNS || heed_clock_seconds() - start < budget; turn++)
         for (int i = 0; i < n; i++)
             best[i] = fmin(best[i], subjects[i](contexts[i]));
 }
@@ -76,9 +68,9 @@ double bench_backward(bench_run *r, heed_tensor *y)
     for (int i = 0; i < c->n_in; i++)
         if (c->in[i] && c->in[i]->needs_grad && !c->in[i]->keeps_grad)
             c->in[i]->fresh_grad = true;
-    double start = bench_seconds();
+    double start = heed_clock_seconds();
     c->op->backward(c);
-    return bench_seconds() - start;
+    return heed_clock_seconds() - start;
 }
 
 /* ---- lines ---- */

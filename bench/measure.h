@@ -12,7 +12,6 @@
 
 typedef double bench_subject(void *context);
 
-double bench_seconds(void);
 /* Turns until `budget` seconds have gone by, at least three; best[i] for subject i. */
 #define BENCH_SUBJECTS 4
 void bench_alternate(bench_subject *const *subjects, void *const *contexts, int n, double budget,

@@ -30,10 +30,10 @@ static double step_both(void *context)
     heed_arena *arena = heed_tape_arena(t);
     const heed_segments *queries = heed_segments_new(arena, SENTENCES, one);
     const heed_memory m = {s->keys, s->values, heed_segments_new(arena, SENTENCES, words)};
-    double start = bench_seconds();
+    double start = heed_clock_seconds();
     heed_tensor *y = heed_attend(t, &s->layer, s->q, &m, queries, NULL);
     heed_backward(t, heed_sum(t, y, HEED_ALL));
-    return bench_seconds() - start;
+    return heed_clock_seconds() - start;
 }
 
 static struct step step_of(bench_run *r, heed_params *p, const char *name, heed_attend_options o)

@@ -27,11 +27,11 @@ struct product {
 
 static double timed(const struct product *x, void (*call)(const heed__product *, int))
 {
-    double start = bench_seconds();
+    double start = heed_clock_seconds();
     for (int i = 0; i < x->repeat; i++)
         for (int j = 0; j < x->n; j++)
             call(&x->p[j], x->run->threads);
-    return (bench_seconds() - start) / x->repeat;
+    return (heed_clock_seconds() - start) / x->repeat;
 }
 
 static void ours(const heed__product *p, int threads)
@@ -104,9 +104,9 @@ static double linear_forward(void *context)
 {
     struct linear *l = context;
     heed_tape_reset(l->run->work);
-    double start = bench_seconds();
+    double start = heed_clock_seconds();
     heed_linear(l->run->work, l->x, l->w, l->b, l->activation);
-    return bench_seconds() - start;
+    return heed_clock_seconds() - start;
 }
 
 static double linear_backward(void *context)

@@ -8,9 +8,11 @@
 #include "train_batches.h"
 
 #include "base/error.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
+#include <heed/data.h>
 
 #include <errno.h>
+#include <heed/data.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +53,8 @@ static heed_status finish_batch(heed_arena *arena, bench_batches *b, int64_t *ro
         return status;
     b->count++;
     b->pairs += c->count;
-    b->source_tokens += to->source->rows;
-    b->target_tokens += to->target->rows;
+    b->source_tokens += to->source.rows->rows;
+    b->target_tokens += to->target.rows->rows;
     c->count = 0;
     return HEED_OK;
 }

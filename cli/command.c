@@ -36,9 +36,10 @@ bool invocation_begin(invocation *in, const heed_option_set *set, int argc, cons
     in->origins = result.origins;
     if (result.action == HEED_OPTION_RUN)
         return true;
-    const char *text = result.action == HEED_OPTION_HELP
-                           ? heed_option_help(set, in->arena)
-                           : heed_option_config(set, values, in->arena);
+    const bool all = result.action == HEED_OPTION_HELP_ALL;
+    const char *text = result.action == HEED_OPTION_PRINT_CONFIG
+                           ? heed_option_config(set, values, in->arena)
+                           : heed_option_help(set, all, in->arena);
     if (text)
         fputs(text, stdout);
     else
@@ -73,14 +74,10 @@ bool results_written(void)
 
 void print_json_text(const char *text)
 {
+    char escaped[8];
     putchar('"');
     for (; *text; text++)
-        if (*text == '"' || *text == '\\')
-            printf("\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            printf("\\u%04x", (unsigned)*text);
-        else
-            putchar(*text);
+        fputs(heed_json_escape(*text, escaped), stdout);
     putchar('"');
 }
 

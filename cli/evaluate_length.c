@@ -1,7 +1,7 @@
 /* evaluate_length.c: `heed evaluate --by-length`: scores of each group of source lengths, for one
  * system or several, as a table and as curves. */
+#include "cmd_evaluate.h"
 #include "command.h"
-#include "evaluate.h"
 
 #include <heed/io.h>
 #include <heed/show.h>

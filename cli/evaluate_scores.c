@@ -1,6 +1,6 @@
 /* evaluate_scores.c: the scores of `heed evaluate`, as lines for people or as JSON. */
+#include "cmd_evaluate.h"
 #include "command.h"
-#include "evaluate.h"
 
 #include <stdio.h>
 #include <string.h>

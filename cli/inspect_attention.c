@@ -1,7 +1,7 @@
 /* inspect_attention.c: `heed inspect --attention`: translate one sentence, run the model over the
  * pair and show every head's weights. */
+#include "cmd_inspect.h"
 #include "command.h"
-#include "inspect.h"
 
 #include <heed/io.h>
 #include <heed/show.h>
@@ -185,14 +185,14 @@ static heed_status label(struct view *v, const heed_batch *b, bool pieces, heed_
 {
     const int64_t n = v->pair.source.count + 1, m = v->pair.target.count + 1;
     heed_attention_picture *p = &v->picture;
-    if (piece_labels(v, v->source, b->source_ids, n, &p->source, err) ||
-        piece_labels(v, v->target, b->target_out, m, &p->target, err) ||
-        piece_labels(v, v->target, b->target_in, m, &p->read, err) || pieces)
+    if (piece_labels(v, v->source, b->source.ids, n, &p->source, err) ||
+        piece_labels(v, v->target, b->wanted, m, &p->target, err) ||
+        piece_labels(v, v->target, b->target.ids, m, &p->read, err) || pieces)
         return err->status;
     heed_label_words source, target, read;
-    if (word_labels(v, v->source, b->source_ids, n, &source, err) ||
-        word_labels(v, v->target, b->target_out, m, &target, err) ||
-        word_labels(v, v->target, b->target_in, m, &read, err))
+    if (word_labels(v, v->source, b->source.ids, n, &source, err) ||
+        word_labels(v, v->target, b->wanted, m, &target, err) ||
+        word_labels(v, v->target, b->target.ids, m, &read, err))
         return err->status;
     return heed_attention_by_words(p, source, target, read, v->arena, p, err);
 }

@@ -2,7 +2,7 @@
 #ifndef HEED_CLI_NUMBERS_H
 #define HEED_CLI_NUMBERS_H
 
-#include <heed/decode.h>
+#include <heed/translate.h>
 
 /* An int that is a heed_number_kind. */
 #define NUMBERS_OPTION(owner, at)                                                                  \

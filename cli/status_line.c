@@ -1,22 +1,15 @@
 /* status_line.c: the line that shows where long work is. */
 #include "status_line.h"
 
+#include <heed/base.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Seconds between two states of the line, and between two plain lines. */
 #define TERMINAL_PACE 0.2
 #define PLAIN_PACE 5.0
-
-double status_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 const char *status_duration(double seconds, char text[32])
 {
@@ -35,7 +28,7 @@ void status_begin(struct status_line *s)
 
 bool status_due(struct status_line *s)
 {
-    double at = status_now();
+    double at = heed_clock_seconds();
     if (at - s->shown < (s->terminal ? TERMINAL_PACE : PLAIN_PACE))
         return false;
     s->shown = at;

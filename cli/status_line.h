@@ -17,8 +17,7 @@ void status_show(struct status_line *s, const char *line);
 /* Ends the line on the terminal, before anything else is written. */
 void status_end(struct status_line *s);
 
-/* Seconds of a clock that only goes forward; a time as 1:02:03 or 2:03. */
-double status_now(void);
+/* A time as 1:02:03 or 2:03. */
 const char *status_duration(double seconds, char text[32]);
 
 #endif

@@ -34,7 +34,7 @@ static void show_update(struct progress *p, const heed_train_progress *t)
     char line[256], left[32];
     int n = snprintf(line, sizeof line, "epoch %lld  update %lld  loss %.3f  %.0f tok/s",
                      (long long)t->epoch, (long long)t->update, t->loss, t->speed);
-    double gained = t->fraction - p->fraction, spent = status_now() - p->begun;
+    double gained = t->fraction - p->fraction, spent = heed_clock_seconds() - p->begun;
     if (gained > 0 && spent > 2)
         n += snprintf(line + n, sizeof line - (size_t)n, "  left %s",
                       status_duration(spent * (1 - t->fraction) / gained, left));
@@ -65,7 +65,7 @@ void progress_show(void *context, const heed_train_progress *t)
     struct progress *p = context;
     if (p->fraction < 0) {
         p->fraction = t->fraction;
-        p->begun = status_now();
+        p->begun = heed_clock_seconds();
     }
     if (t->event == HEED_TRAIN_VALIDATION) {
         show_validation(p, t);

@@ -1,6 +1,6 @@
 /* translate_input.c: the lines that `heed translate` reads: plain ones, and with --json objects. */
+#include "cmd_translate.h"
 #include "command.h"
-#include "translate.h"
 
 #include <fcntl.h>
 #include <jansson.h>

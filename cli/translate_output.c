@@ -1,7 +1,7 @@
 /* translate_output.c: what `heed translate` prints of a line. */
+#include "cmd_translate.h"
 #include "command.h"
 #include "json_fields.h"
-#include "translate.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * adjective (numbers that 3 divides) stands before its noun (remainder 1) and its translation
  * behind it; two adjectives change places as well.  A word is aligned if the largest of its weights
  * is on the word that it translates; with several heads, the largest of their mean. */
-#include <heed/decode.h>
+#include <heed/translate.h>
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 
 #include "small_transformer.h"
 
-#include "decode/engine.h"
-#include "decode/search.h"
+#include "engine/engine.h"
+#include "search/beam.h"
 
 enum { LINES = 400, MOST_TOKENS = 120, WORDS = 700 };
 

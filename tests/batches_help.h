@@ -4,11 +4,11 @@
 #ifndef HEED_TESTS_BATCHES_HELP_H
 #define HEED_TESTS_BATCHES_HELP_H
 
-#include <heed/text.h>
+#include <heed/data.h>
 
 #include <stdatomic.h>
 
-#include "folder.h"
+#include "temp_folder.h"
 
 /* Counts from any thread; the call number fail_at, from 1, gives NULL. */
 struct counting {

@@ -11,7 +11,7 @@ exits 0; says '^usage: heed <command>'; says '^  selftest '; quiet_err
 # Catches a command without help, or help on stderr.
 for command in list selftest bench version help; do
     run help $command
-    exits 0; says "^usage: heed $command \[options\]"; says '^  --help '; quiet_err
+    exits 0; says "^usage: heed $command \[options\]"; says '^  -h, --help '; quiet_err
     run $command --help
     exits 0; says "^usage: heed $command \[options\]"; quiet_err
 done
@@ -22,6 +22,36 @@ exits 0; says '^usage: heed <command>'
 for command in list selftest bench version help; do "$heed" help $command; done >out 2>err
 what='heed help ...'
 [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
+
+# Catches an option that stands in no group of a help that has groups.
+for command in train translate evaluate; do
+    run $command --help
+    exits 0; says "'heed $command --help-all' shows every option"; quiet_err
+    run $command --help-all
+    exits 0; quiet_err
+    [ "$(sed -n '/^more:/,/^$/p' out | grep -c -- --)" -le 5 ]
+    verdict $? 'an option stands in no group (cli/option_groups.c)'
+done
+
+# Catches manual pages and completion that lack a command.
+run help --man
+exits 0; says '^\.TH HEED 1'; quiet_err
+for command in $("$heed" | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+    grep -q "heed..$command (1)" out; verdict $? "heed(1) does not name $command"
+done
+for command in $("$heed" | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+    run help --man $command
+    exits 0; says '^\.SH SYNOPSIS'; quiet_err
+done
+run help --completion bash
+exits 0; says '^complete .* heed$'; quiet_err
+if command -v bash >/dev/null; then
+    found=$(bash -c '. ./out; COMP_WORDS=(heed train --arch r); COMP_CWORD=3; _heed
+        echo "${COMPREPLY[@]}"')
+    [ "$found" = rnn ]; verdict $? "completion of 'heed train --arch r' is '$found', expected rnn"
+fi
+run help --completion zsh
+exits 0; says '^#compdef heed$'; quiet_err
 
 # Catches mistakes in the command line that pass, exit other than 2, or dirty stdout.
 run benhc

@@ -44,7 +44,11 @@ schedule() { # "SCHEDULE RATE WARMUP" OPTION...
 }
 schedule 'constant 0.0002 500' --warmup 500
 schedule 'constant 0.001 20' --rate 0.001
+schedule 'constant 0.0002 20' --rate 0
+schedule 'constant 0.0002 4000' --warmup 4000
 schedule 'noam 1 4000' --schedule noam
+schedule 'noam 1 4000' --schedule noam --rate 0 --warmup 4000
+schedule 'noam 0.5 4000' --schedule noam --rate 0.5
 schedule 'inverse-sqrt 0.001 4000' --schedule inverse-sqrt
 echo '{"schedule": "noam", "warmup": 30}' >noam.json
 schedule 'noam 1 30' --config noam.json
@@ -144,6 +148,19 @@ refuses 2 "--joint is not what the model 'm' has" --from m --no-joint
 refuses 2 "--vocab-type is not what the model 'm' has" --from m --vocab-type bpe
 refuses 2 '--from brings its own vocabulary' --from m --vocab-coverage 0.99
 refuses 2 '--from brings its own vocabulary' --from m --vocab-size 500
+# Also where they are the defaults.
+refuses 2 '--from brings its own vocabulary' --from m --vocab-size 0
+refuses 2 '--from brings its own vocabulary' --from m --vocab-min-count 1
+refuses 2 '--from brings its own vocabulary' --from m --vocab-coverage 1
+# Catches what is asked for and what the model has anyway, refused.
+# shellcheck disable=SC2086
+run train --model n --from m $learn $still --tokens sentencepiece --vocab-type unigram --joint --tying all \
+    --longest 1024 --d 32 --pre-norm
+exits 0; rm -rf n
+echo '{"vocab-size": 0, "vocab-min-count": 1, "vocab-coverage": 1, "joint": true}' >none.json
+# shellcheck disable=SC2086
+run train --model n --from m $learn $still --config none.json
+exits 0; rm -rf n
 refuses 1 "cannot open the model 'nowhere'" --from nowhere
 head -c 1000 m/model.safetensors >short && mv short m/model.safetensors
 refuses 1 "m/model.safetensors'" --from m

@@ -26,7 +26,7 @@ run train --model m --tsv pairs.tsv --tokens whitespace --encoder-layers 1 --dec
 # Catches a command without help, help on stderr, or help wider than a terminal.
 for command in translate score; do
     run $command --help
-    exits 0; says "^usage: heed $command \[options\]"; says '^  --model DIR '; quiet_err
+    exits 0; says "^usage: heed $command \[options\]"; says '^  -m, --model DIR '; quiet_err
     [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
 done
 

@@ -59,7 +59,7 @@ printf 'walking walk@@ ing\n' >in
 run in encode --vocab v.cut --bpe-joiner '@@ ' --sample 1
 exits 0; says 'wal@@ k@@ ing wal@@ k@@ ing'
 run in encode --vocab v.cut --sample 1
-exits 1; complains "heed: '-' line 1: cannot sample: words are not cut, expected a joiner of their pieces"
+exits 1; complains "heed: '-' line 1: cannot sample: words are not split, expected a joiner of their pieces"
 
 # Catches samples that do not depend on the seed, or on more than the seed.
 head -n 20 text >twenty

@@ -79,7 +79,7 @@ static inline int learn(heed_model *m, const heed_batch *b, int most)
     heed_optimizer *o = heed_optimizer_new(
         heed_model_params(m), &(heed_optimizer_options){.kind = HEED_ADAM}, NULL, NULL);
     heed_tape *t = new_tape(1);
-    const double tokens = (double)b->target->rows;
+    const double tokens = (double)b->target.rows->rows;
     double nll = 1e9;
     int step = 0;
     for (; step < most && nll / tokens > 0.05; step++) {

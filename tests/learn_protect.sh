@@ -70,7 +70,7 @@ run score --model m --source in --target expected --threads 1 --no-protect
 exits 0
 paste out sums | awk '{ d = $1 - $2 } d < -1 { n++ } END { exit n < 5 }'
 verdict $? 'spans are placeholders, though nobody wants them to be'
-# Catches CAPITALS that the model is asked to read, or spans that are shouted.
+# Catches CAPITALS that the model is asked to read, or spans put in capitals.
 echo 'YESTERDAY %s LIKES THE TREE. {Name} SEES THE DOG IN www.x.org.' >in
 run translate --model m --threads 1
 exits 0; prints 'GESTERN MAG %s DEN BAUM. {Name} SIEHT DEN HUND IN www.x.org.'

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decode/search.h"
+#include "search/beam.h"
 
 enum { MAX_V = 200, MAX_ROWS = 4096, MAX_SCORES = 40000, MAX_LENGTH = 160 };
 
@@ -107,35 +107,59 @@ static inline int64_t shorten(struct made_up *m, heed_real *logit)
     return n;
 }
 
-static inline heed_status made_up_step(void *self, const int32_t *token, heed_scores *out,
-                                       heed_error *err)
+/* The columns of a row that has taken its tokens, in `out`; returns how many there are. */
+static inline int64_t made_up_take(struct made_up *m, const heed_extension *x, bool bad,
+                                   heed_real *out, heed_real *log_z)
+{
+    const int64_t r = x->row;
+    int64_t count = 0;
+    for (int64_t i = 0; i < x->tokens.count; i++) {
+        const int32_t token = x->tokens.id[i];
+        assert_true(m->fresh[r] == (token == HEED_BOS));
+        m->fresh[r] = false;
+        m->history[r] = mix(m->history[r], token);
+        m->last[r] = token;
+        *log_z = distribution(m, m->history[r], token, out);
+        if (bad && i + 1 == x->tokens.count)
+            out[m->bad_token] = m->bad_value;
+        if (x->wanted)
+            x->log_p[i] =
+                is_listed(m, x->wanted[i]) ? out[x->wanted[i]] - *log_z : -(heed_real)INFINITY;
+        count = shorten(m, out);
+    }
+    return count;
+}
+
+static inline heed_status made_up_extend(void *self, const heed_extension *x, int64_t rows,
+                                         heed_scores *out, heed_error *err)
 {
     struct made_up *m = self;
     heed_real all[MAX_V];
     (void)err;
-    assert_true(m->rows > 0);
-    int64_t count = m->vocabulary;
+    assert_true(m->rows > 0 && rows <= m->rows && (m->joins || rows == m->rows));
+    int64_t count = m->vocabulary, n = 0;
     for (int i = 0; m->may_step && !m->may_step() && i < 10000; i++)
         usleep(1000);
     m->steps++;
-    m->rows_stepped += m->rows;
-    m->most_rows = m->rows > m->most_rows ? m->rows : m->most_rows;
-    for (int64_t r = 0; r < m->rows; r++) {
-        assert_true(m->fresh[r] == (token[r] == HEED_BOS));
-        m->fresh[r] = false;
-        m->history[r] = mix(m->history[r], token[r]);
-        m->last[r] = token[r];
-        m->log_z[r] = distribution(m, m->history[r], token[r], all);
-        if (m->steps == m->bad_step && r == m->rows - 1)
-            all[m->bad_token] = m->bad_value;
-        count = shorten(m, all);
-        assert_true((r + 1) * count <= MAX_SCORES);
-        memcpy(m->logit + r * count, all, (size_t)count * sizeof *all);
+    m->rows_stepped += rows;
+    m->most_rows = rows > m->most_rows ? rows : m->most_rows;
+    for (int64_t i = 0; i < rows; i++) {
+        assert_true(x[i].row < m->rows && (i == 0 || x[i].row > x[i - 1].row));
+        assert_true(m->joins || x[i].tokens.count == 1);
+        count = made_up_take(m, &x[i], m->steps == m->bad_step && i == rows - 1, all, &m->log_z[n]);
+        if (!x[i].last)
+            continue;
+        assert_true((n + 1) * count <= MAX_SCORES);
+        memcpy(m->logit + n * count, all, (size_t)count * sizeof *all);
+        m->choice[n++] = (heed_tokens){m->token, count};
     }
-    for (int64_t r = 0; r < m->rows; r++)
-        m->choice[r] = (heed_tokens){m->token, count};
     *out = (heed_scores){m->logit, m->log_z, count, m->short_list ? m->choice : NULL, NULL};
     return HEED_OK;
+}
+
+static inline int64_t made_up_rows(const void *self)
+{
+    return ((const struct made_up *)self)->rows;
 }
 
 static inline heed_status made_up_reorder(void *self, const int32_t *parent, int64_t rows,
@@ -168,7 +192,8 @@ static inline heed__stepper made_up_stepper(struct made_up *m)
                            .longest = m->longest,
                            .joins = m->joins,
                            .add = made_up_add,
-                           .step = made_up_step,
+                           .rows = made_up_rows,
+                           .extend = made_up_extend,
                            .reorder = made_up_reorder,
                            .clear = made_up_clear};
 }

@@ -27,7 +27,10 @@ static void small_build(struct small_model *m, heed_scope s)
     for (int i = 0; i < 3; i++)
         heed_norm_build(&m->norm[i], heed_scope_enter(s, "norm.%d", i), HEED_NORM_LAYER, SMALL_D,
                         1e-6);
-    heed_ffn_build(&m->ffn, heed_scope_enter(s, "ffn"), SMALL_D, SMALL_F, HEED_RELU, 0.1);
+    heed_ffn_build(
+        &m->ffn, heed_scope_enter(s, "ffn"),
+        &(heed_ffn_options){
+            .d = SMALL_D, .f = SMALL_F, .activation = HEED_RELU, .bias = true, .dropout = 0.1});
     heed_rnn_build(
         &m->lstm, heed_scope_enter(s, "lstm"),
         &(heed_rnn_options){.cell = HEED_CELL_LSTM, .layers = 1, .in = SMALL_D, .d = SMALL_D});

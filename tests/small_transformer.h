@@ -3,7 +3,7 @@
 #ifndef HEED_TESTS_SMALL_TRANSFORMER_H
 #define HEED_TESTS_SMALL_TRANSFORMER_H
 
-#include <heed/model.h>
+#include <heed/data.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,6 +31,9 @@ static inline heed_model_config small_config(void)
         .transformer = {.ff = 24,
                         .heads = 4,
                         .activation = HEED_RELU,
+                        .ff_bias = true,
+                        .norm_eps = 1e-6,
+                        .embedding_scale = true,
                         .residual = true,
                         .scale_scores = true,
                         .positions = HEED_POSITIONS_SINUSOID},
@@ -145,8 +148,8 @@ static inline heed_real *score(const heed_model *m, heed_tape *t, const heed_bat
     const heed_real *log_p = heed_model_score(m, t, b);
     if (!log_p)
         fail_msg("%s", heed_tape_error(t)->text);
-    heed_real *copy = malloc((size_t)b->target->rows * sizeof *copy);
-    return memcpy(copy, log_p, (size_t)b->target->rows * sizeof *copy);
+    heed_real *copy = malloc((size_t)b->target.rows->rows * sizeof *copy);
+    return memcpy(copy, log_p, (size_t)b->target.rows->rows * sizeof *copy);
 }
 
 /* Calls check with configurations that between them have every part of a layer in each of its

@@ -2,7 +2,7 @@
 #ifndef HEED_TESTS_SPM_MODEL_H
 #define HEED_TESTS_SPM_MODEL_H
 
-#include <heed/text.h>
+#include <heed/data.h>
 #include <stdio.h>
 #include <string.h>
 

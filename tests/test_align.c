@@ -1,9 +1,9 @@
 /* test_align.c: from attention between pieces to pairs of words. */
 #include "small_transformer.h"
 
-#include "decode/align.h"
-#include "folder.h"
 #include "spm_model.h"
+#include "temp_folder.h"
+#include "translate/align.h"
 
 enum { FIRST = HEED_PLACEHOLDER + HEED_PLACEHOLDERS };
 

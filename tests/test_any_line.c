@@ -8,9 +8,9 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "decode/translator.h"
 #include "failing_allocator.h"
 #include "text/utf8.h"
+#include "translate/translator.h"
 #include "vocab_help.h"
 
 enum { LONG_LINE = 100000 };
@@ -45,6 +45,9 @@ static int set_up(void **state)
                                 .transformer = {.ff = 8,
                                                 .heads = 1,
                                                 .activation = HEED_RELU,
+                                                .ff_bias = true,
+                                                .norm_eps = 1e-6,
+                                                .embedding_scale = true,
                                                 .residual = true,
                                                 .scale_scores = true,
                                                 .positions = HEED_POSITIONS_SINUSOID},

@@ -52,7 +52,7 @@ static void operator_matches_loops_per_segment_and_head(void **state)
             const heed_attention_options options = {
                 .heads = HEADS,
                 .causal = causal,
-                .weights = &weights,
+                .probabilities = &weights,
                 .bias = heed_input(b.t, HEED_SHAPE(per_head ? HEADS : 1, LONGEST, LONGEST), bias)};
             const real *y = heed_tensor_data(attend(&b, &options));
             const real *p = heed_tensor_data(weights);
@@ -150,7 +150,8 @@ static void rows_of_weights_sum_to_one(void **state)
     (void)state;
     bench b = bench_new(2);
     heed_tensor *weights;
-    attend(&b, &(heed_attention_options){.heads = HEADS, .causal = true, .weights = &weights});
+    attend(&b,
+           &(heed_attention_options){.heads = HEADS, .causal = true, .probabilities = &weights});
     const real *p = heed_tensor_data(weights);
     for (int64_t n = 0; n < RAGGED; n++)
         for (int64_t row = 0; row < HEADS * ragged[n]; row++, p += ragged[n]) {
@@ -277,7 +278,7 @@ static void dropout_zeroes_or_scales_weights(void **state)
     for (int64_t i = 0; i < N; i++)
         heed_tensor_data(v)[i * N + i] = 1; /* the output is the weights that were used */
     heed_tensor *weights;
-    const heed_attention_options options = {.heads = 1, .dropout = 0.25, .weights = &weights};
+    const heed_attention_options options = {.heads = 1, .dropout = 0.25, .probabilities = &weights};
     const real *y = heed_tensor_data(heed_attention(t, q, q, v, s, s, &options));
     const real *p = heed_tensor_data(weights);
     int dropped = 0;

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "folder.h"
-#include "text/augment.h"
+#include "data/augment.h"
+#include "temp_folder.h"
 
 #include <ctype.h>
 

@@ -1,6 +1,8 @@
-/* test_base.c: memory, arenas, errors, text and files. */
+/* test_base.c: memory, arenas, errors, text, files and the clock. */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/string.h"
 
@@ -17,7 +19,7 @@
 #include <cmocka.h>
 
 #include "failing_allocator.h"
-#include "folder.h"
+#include "temp_folder.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ASAN 1
@@ -354,6 +356,84 @@ static void test_map_special_cases(void **state)
     assert_null(heed__atomic_open(NULL, NULL, NULL));
 }
 
+/* Catches a save or copy that loses bytes, and a failure without status where no text is wanted. */
+static void test_save_and_copy(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    char from[600], to[600];
+    snprintf(from, sizeof from, "%s", in_folder("from"));
+    snprintf(to, sizeof to, "%s", in_folder("to"));
+    assert_int_equal(heed_text_save(from, "one\ntwo\n", &err), HEED_OK);
+    assert_content(from, "one\ntwo\n");
+    assert_int_equal(heed__file_copy(from, to, NULL, &err), HEED_OK);
+    assert_content(to, "one\ntwo\n");
+    assert_int_equal(files_in(folder), 2);
+    assert_int_equal(heed_text_save(in_folder("no/such"), "", NULL), HEED_IO);
+    assert_int_equal(heed__file_copy(in_folder("none"), to, NULL, NULL), HEED_IO);
+    assert_content(to, "one\ntwo\n");
+}
+
+/* Catches a path that is cut off, doubled slashes and a file in no directory. */
+static void test_paths(void **state)
+{
+    (void)state;
+    heed__pathname path;
+    heed_error err = {0}, empty = {0};
+    char *longest = malloc(PATH_MAX);
+    memset(longest, 'x', PATH_MAX - 2);
+    longest[PATH_MAX - 2] = '\0';
+    assert_int_equal(heed__pathname_in(path, "a/b", "c", &err), HEED_OK);
+    assert_string_equal(path, "a/b/c");
+    assert_int_equal(heed__pathname_in(path, "/", "c", &err), HEED_OK);
+    assert_string_equal(path, "/c");
+    assert_int_equal(heed__pathname_in(path, longest, "", &err), HEED_OK);
+    assert_int_equal(heed__pathname_in(path, longest, "c", &err), HEED_ARGUMENT);
+    assert_non_null(strstr(err.text, "xxx...' is too long"));
+    assert_int_equal(heed__pathname_in(path, "", "c", &empty), HEED_ARGUMENT);
+    assert_string_equal(empty.text, "the name of a directory is empty");
+    assert_int_equal(heed__pathname_in(path, NULL, "c", NULL), HEED_ARGUMENT);
+    free(longest);
+}
+
+/* Catches a folder that is taken for its own parent because of the slash behind it. */
+static void test_split_paths(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"m", ".", "m"},  {"m//", ".", "m"},  {"a/m", "a", "m"},  {"a//b/m/", "a//b", "m"},
+        {"/m", "/", "m"}, {"//m/", "/", "m"}, {"../m", "..", "m"}};
+    heed__pathname parent, name;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(heed__pathname_split(cases[i][0], parent, name, NULL), HEED_OK);
+        assert_string_equal(parent, cases[i][1]);
+        assert_string_equal(name, cases[i][2]);
+    }
+    assert_int_equal(heed__pathname_split("a/b", parent, NULL, NULL), HEED_OK);
+    assert_string_equal(parent, "a");
+}
+
+/* Catches a character that would end a JSON string, or UTF-8 that is changed. */
+static void test_json_strings(void **state)
+{
+    (void)state;
+    heed__string s;
+    heed__string_init(&s, NULL);
+    heed__json_quote(&s, "a\"b\\c\n\x01\x7F\xC3\xA9");
+    assert_string_equal(heed__string_text(&s), "\"a\\\"b\\\\c\\u000a\\u0001\x7F\xC3\xA9\"");
+    heed__string_deinit(&s);
+}
+
+/* Catches a clock of the wrong unit, or one that goes back. */
+static void test_clock(void **state)
+{
+    (void)state;
+    double begin = heed_clock_seconds();
+    usleep(20000);
+    double passed = heed_clock_seconds() - begin;
+    assert_true(passed >= 0.019 && passed < 10);
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
@@ -374,6 +454,11 @@ int main(void)
         IN_FOLDER(test_atomic_keeps_the_old_file),
         IN_FOLDER(test_atomic_looks_before_it_renames),
         IN_FOLDER(test_map_special_cases),
+        IN_FOLDER(test_save_and_copy),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_split_paths),
+        cmocka_unit_test(test_json_strings),
+        cmocka_unit_test(test_clock),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -27,24 +27,24 @@ static void packing(void **state)
     heed_batch b;
     heed_error err = {0};
     assert_int_equal(heed_batch_pack(arena, sources, targets, 3, &b, &err), HEED_OK);
-    assert_int_equal(b.pairs, 3);
-    assert_int_equal(b.source->count, 3);
-    assert_int_equal(b.target->count, 3);
-    assert_memory_equal(b.source->offset, source_offset, sizeof source_offset);
-    assert_memory_equal(b.target->offset, target_offset, sizeof target_offset);
-    assert_memory_equal(b.source_ids, source_ids, sizeof source_ids);
-    assert_memory_equal(b.target_in, target_in, sizeof target_in);
-    assert_memory_equal(b.target_out, target_out, sizeof target_out);
+    assert_int_equal(b.examples, 3);
+    assert_int_equal(b.source.rows->count, 3);
+    assert_int_equal(b.target.rows->count, 3);
+    assert_memory_equal(b.source.rows->offset, source_offset, sizeof source_offset);
+    assert_memory_equal(b.target.rows->offset, target_offset, sizeof target_offset);
+    assert_memory_equal(b.source.ids, source_ids, sizeof source_ids);
+    assert_memory_equal(b.target.ids, target_in, sizeof target_in);
+    assert_memory_equal(b.wanted, target_out, sizeof target_out);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(b.pair[i], i);
+        assert_int_equal(b.example[i], i);
 
     assert_int_equal(heed_batch_pack(arena, sources, NULL, 3, &b, &err), HEED_OK);
-    assert_memory_equal(b.source_ids, source_ids, sizeof source_ids);
-    assert_null(b.target);
-    assert_null(b.target_in);
-    assert_null(b.target_out);
+    assert_memory_equal(b.source.ids, source_ids, sizeof source_ids);
+    assert_null(b.target.rows);
+    assert_null(b.target.ids);
+    assert_null(b.wanted);
     assert_int_equal(heed_batch_pack(arena, sources, targets, 0, &b, &err), HEED_OK);
-    assert_int_equal(b.pairs + b.source->rows + b.target->rows, 0);
+    assert_int_equal(b.examples + b.source.rows->rows + b.target.rows->rows, 0);
 }
 
 /* Catches lengths believed before they are checked, and half a batch handed out. */
@@ -73,7 +73,7 @@ static void packing_refuses(void **state)
         assert_int_equal(c.held, 0);
         if (status == HEED_OK)
             break;
-        assert_true(status == 99 || (status == HEED_MEMORY && !b.source && !b.pairs));
+        assert_true(status == 99 || (status == HEED_MEMORY && !b.source.rows && !b.examples));
         failures++;
     }
     assert_true(failures >= 2);
@@ -84,21 +84,21 @@ static void packing_refuses(void **state)
 /* The ids of the batch are those of its pairs. */
 static void assert_ids(const heed_batch *b)
 {
-    for (int64_t i = 0; i < b->pairs; i++) {
-        heed_pair p = heed_corpus_pair(corpus, b->pair[i]);
+    for (int64_t i = 0; i < b->examples; i++) {
+        heed_pair p = heed_corpus_pair(corpus, b->example[i]);
         heed_tokens s, t;
         heed_arena_reset(arena);
         heed_vocab_encode(words, p.source, p.source_length, arena, &s, NULL);
         heed_vocab_encode(words, p.target, p.target_length, arena, &t, NULL);
-        const int64_t *from = b->source->offset + i, *to = b->target->offset + i;
+        const int64_t *from = b->source.rows->offset + i, *to = b->target.rows->offset + i;
         assert_int_equal(from[1] - from[0], s.count + 1);
         assert_int_equal(to[1] - to[0], t.count + 1);
-        assert_memory_equal(b->source_ids + from[0], s.id, (size_t)s.count * sizeof *s.id);
-        assert_memory_equal(b->target_out + to[0], t.id, (size_t)t.count * sizeof *t.id);
-        assert_memory_equal(b->target_in + to[0] + 1, t.id, (size_t)t.count * sizeof *t.id);
-        assert_int_equal(b->source_ids[from[1] - 1], HEED_EOS);
-        assert_int_equal(b->target_out[to[1] - 1], HEED_EOS);
-        assert_int_equal(b->target_in[to[0]], HEED_BOS);
+        assert_memory_equal(b->source.ids + from[0], s.id, (size_t)s.count * sizeof *s.id);
+        assert_memory_equal(b->wanted + to[0], t.id, (size_t)t.count * sizeof *t.id);
+        assert_memory_equal(b->target.ids + to[0] + 1, t.id, (size_t)t.count * sizeof *t.id);
+        assert_int_equal(b->source.ids[from[1] - 1], HEED_EOS);
+        assert_int_equal(b->wanted[to[1] - 1], HEED_EOS);
+        assert_int_equal(b->target.ids[to[0]], HEED_BOS);
     }
 }
 
@@ -119,19 +119,19 @@ static void every_pair_once_an_epoch(void **state)
         for (int64_t epoch = 0; epoch < 3; epoch++) {
             int64_t n = 0;
             bool seen[PAIRS] = {0};
-            for (; batch.pairs && batch.epoch == epoch; batch = next(b)) {
+            for (; batch.examples && batch.epoch == epoch; batch = next(b)) {
                 assert_ids(&batch);
-                tokens += batch.target->rows;
-                for (int64_t i = 0; i < batch.pairs; i++) {
-                    assert_false(seen[batch.pair[i]]);
-                    seen[batch.pair[i]] = true;
-                    order[epoch][n++] = batch.pair[i];
+                tokens += batch.target.rows->rows;
+                for (int64_t i = 0; i < batch.examples; i++) {
+                    assert_false(seen[batch.example[i]]);
+                    seen[batch.example[i]] = true;
+                    order[epoch][n++] = batch.example[i];
                 }
             }
             assert_int_equal(n, PAIRS);
         }
-        assert_int_equal(batch.pairs, 0);
-        assert_int_equal(next(b).pairs, 0); /* the end stays the end */
+        assert_int_equal(batch.examples, 0);
+        assert_int_equal(next(b).examples, 0); /* the end stays the end */
         assert_int_equal(heed_batches_describe(b).target_tokens, tokens);
         assert_memory_not_equal(order[0], order[1], sizeof *order);
         assert_memory_not_equal(order[1], order[2], sizeof *order);
@@ -151,7 +151,7 @@ static void seeds_and_shuffles(void **state)
         o.seed = (uint64_t)seed;
         heed_batches *b = open_stream(&o);
         for (int i = 0; i < PAIRS; i++)
-            order[seed][i] = next(b).pair[0];
+            order[seed][i] = next(b).example[0];
         heed_batches_free(b);
     }
     int stayed = 0, agree = 0;
@@ -165,9 +165,9 @@ static void seeds_and_shuffles(void **state)
     heed_batches *b = open_stream(&o);
     int batches = 0, shorter = 0;
     int64_t before = 0;
-    for (heed_batch batch; (batch = next(b)).pairs; batches++) {
-        shorter += batch.target->longest < before;
-        before = batch.target->longest;
+    for (heed_batch batch; (batch = next(b)).examples; batches++) {
+        shorter += batch.target.rows->longest < before;
+        before = batch.target.rows->longest;
     }
     heed_batches_free(b);
     assert_true(shorter > batches / 4); /* not from short to long, as they were cut */
@@ -189,19 +189,19 @@ static void budgets_and_balance(void **state)
         o.epochs = 1;
         heed_batches *b = open_stream(&o);
         int64_t smallest = INT64_MAX, largest = 0, total = 0, batches = 0;
-        for (heed_batch batch; (batch = next(b)).pairs; batches++) {
-            int64_t rows = batch.target->rows;
-            assert_true(rows <= budget || batch.pairs == 1);
+        for (heed_batch batch; (batch = next(b)).examples; batches++) {
+            int64_t rows = batch.target.rows->rows;
+            assert_true(rows <= budget || batch.examples == 1);
             smallest = rows < smallest ? rows : smallest;
             largest = rows > largest ? rows : largest;
             total += rows;
             int64_t shortest = INT64_MAX;
-            for (int64_t i = 0; i < batch.pairs; i++) {
-                int64_t n = batch.target->offset[i + 1] - batch.target->offset[i];
+            for (int64_t i = 0; i < batch.examples; i++) {
+                int64_t n = batch.target.rows->offset[i + 1] - batch.target.rows->offset[i];
                 shortest = n < shortest ? n : shortest;
             }
             if (budget < 100)
-                assert_true(batch.target->longest - shortest <= 2);
+                assert_true(batch.target.rows->longest - shortest <= 2);
         }
         if (budget >= 2 * LONGEST)
             assert_true(largest - smallest <= LONGEST);
@@ -223,15 +223,15 @@ static void in_corpus_order(void **state)
     heed_batches *b = open_stream(&o);
     bool seen[PAIRS] = {0};
     int64_t n = 0, longest = 0;
-    for (heed_batch batch; (batch = next(b)).pairs;) {
+    for (heed_batch batch; (batch = next(b)).examples;) {
         assert_ids(&batch);
         if (n % 50 == 0)
             longest = 0;
-        for (int64_t i = 0; i < batch.pairs; i++, n++) {
-            assert_int_equal(batch.pair[i] / 50, n / 50); /* window after window */
-            assert_false(seen[batch.pair[i]]);
-            seen[batch.pair[i]] = true;
-            int64_t length = batch.target->offset[i + 1] - batch.target->offset[i];
+        for (int64_t i = 0; i < batch.examples; i++, n++) {
+            assert_int_equal(batch.example[i] / 50, n / 50); /* window after window */
+            assert_false(seen[batch.example[i]]);
+            seen[batch.example[i]] = true;
+            int64_t length = batch.target.rows->offset[i + 1] - batch.target.rows->offset[i];
             assert_true(length >= longest); /* and inside by length */
             longest = length;
         }
@@ -246,8 +246,8 @@ static void in_corpus_order(void **state)
     do { /* an update's worth that the end cuts short */
         assert_int_equal(heed_batches_next(b, batch, 3, NULL), HEED_OK);
         for (int i = 0; i < 3; i++)
-            full += batch[i].pairs > 0;
-    } while (batch[2].pairs);
+            full += batch[i].examples > 0;
+    } while (batch[2].examples);
     assert_true(full >= 4 && full % 3 != 0);
     heed_batches_free(b);
 }
@@ -271,9 +271,9 @@ static void too_long_is_left_out(void **state)
         kept += source <= 9 && target <= 9;
     }
     heed_batches *b = open_stream(&o);
-    for (heed_batch batch; (batch = next(b)).pairs;) {
-        assert_true(batch.source->longest <= 9 && batch.target->longest <= 9);
-        counted += batch.pairs;
+    for (heed_batch batch; (batch = next(b)).examples;) {
+        assert_true(batch.source.rows->longest <= 9 && batch.target.rows->longest <= 9);
+        counted += batch.examples;
     }
     assert_true(kept > 0 && kept < PAIRS);
     assert_int_equal(counted, kept);
@@ -289,7 +289,7 @@ static void too_long_is_left_out(void **state)
         assert_int_equal(heed_batches_next(b, batch, 2, &err), HEED_FORMAT);
         assert_string_equal(err.text, "none of the 300 pairs has at most 1 tokens on either side, "
                                       "the end of the sentence included");
-        assert_int_equal(batch[0].pairs + batch[1].pairs, 0);
+        assert_int_equal(batch[0].examples + batch[1].examples, 0);
         assert_int_equal(heed_batches_next(b, batch, 2, &again), HEED_FORMAT);
         assert_string_equal(again.text, err.text);
         heed_batches_free(b);
@@ -311,8 +311,8 @@ static void nothing_left_is_not_nothing(void **state)
     assert_int_equal(heed_batches_seek(b, (heed_batches_position){0, 3, 0}, &err), HEED_OK);
     heed_batch batch = next(b);
     assert_int_equal(batch.epoch, 1);
-    assert_int_equal(batch.pair[0], 2);
-    assert_int_equal(next(b).pairs, 0);
+    assert_int_equal(batch.example[0], 2);
+    assert_int_equal(next(b).examples, 0);
     heed_batches_free(b);
     heed_corpus_free(four);
 }

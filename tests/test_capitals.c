@@ -1,4 +1,4 @@
-/* test_capitals.c: which lines are shouted, and what they are in small letters. */
+/* test_capitals.c: lines in capitals, and their lower case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,15 +29,15 @@ static int tear_down(void **state)
 static void knows_shouting(void **state)
 {
     (void)state;
-    static const char *const shouted[] = {"STOP!", "WHERE IS THE STATION?", "ÄRGER ÜBER ÖL",
-                                          "SEE http://x.org/a NOW", "ПРИВЕТ"};
+    static const char *const all_caps[] = {"STOP!", "WHERE IS THE STATION?", "ÄRGER ÜBER ÖL",
+                                           "SEE http://x.org/a NOW", "ПРИВЕТ"};
     static const char *const calm[] = {
         "",           "USA",          "Stop!", "WHERE IS THE STATIOn?",
         "12345 .,!?", "我看见一只狗", "I AM",  "http://X.ORG/ABC"};
-    for (size_t i = 0; i < sizeof shouted / sizeof *shouted; i++)
-        assert_true(heed__is_shouted(shouted[i], strlen(shouted[i])));
+    for (size_t i = 0; i < sizeof all_caps / sizeof *all_caps; i++)
+        assert_true(heed__is_all_caps(all_caps[i], strlen(all_caps[i])));
     for (size_t i = 0; i < sizeof calm / sizeof *calm; i++)
-        assert_false(heed__is_shouted(calm[i], strlen(calm[i])));
+        assert_false(heed__is_all_caps(calm[i], strlen(calm[i])));
 }
 
 /* Catches letters, sentences or spans that are lost on the way down or up. */
@@ -53,13 +53,13 @@ static void quietens_and_shouts(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t length = strlen(cases[i][0]);
-        const char *quiet = heed__quieten(cases[i][0], &length, arena);
+        const char *quiet = heed__to_lower(cases[i][0], &length, arena);
         assert_int_equal(length, strlen(cases[i][1]));
         assert_memory_equal(quiet, cases[i][1], length);
     }
-    assert_string_equal(heed__shout("Groß ist <b>das</b> %s: ärgerlich, www.x.org", arena),
+    assert_string_equal(heed__to_upper("Groß ist <b>das</b> %s: ärgerlich, www.x.org", arena),
                         "GROSS IST <b>DAS</b> %s: ÄRGERLICH, www.x.org");
-    assert_string_equal(heed__shout("", arena), "");
+    assert_string_equal(heed__to_upper("", arena), "");
 }
 
 int main(void)

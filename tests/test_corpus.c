@@ -1,5 +1,5 @@
 /* test_corpus.c: sentence pairs from files, what is skipped, and what is refused. */
-#include <heed/text.h>
+#include <heed/data.h>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "failing_allocator.h"
-#include "folder.h"
+#include "temp_folder.h"
 
 #define FUZZ "tests/fuzz/corpus"
 #define SOURCE (in_folder("train.en"))

@@ -77,13 +77,6 @@ static void count_points(void *context, const char *where)
     ++*(long *)context;
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* What is there must be a model that translates. */
 static void loads(const char *folder)
 {
@@ -135,9 +128,9 @@ static void test_killed_at_any_moment(void **state)
     heed_rng rng = heed_rng_stream(&key);
     snprintf(reference, sizeof reference, "%s/reference", room);
     /* In a child as well: a process that has run OpenMP must not fork. */
-    double begin = seconds();
+    double begin = heed_clock_seconds();
     assert_true(train_child(reference, false, 0, 0));
-    double duration = seconds() - begin;
+    double duration = heed_clock_seconds() - begin;
     int tube[2];
     assert_int_equal(pipe(tube), 0);
     if (fork() == 0) {

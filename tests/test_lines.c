@@ -1,9 +1,9 @@
 /* test_lines.c: reading lines, plain and gzip. */
 #include "base/file.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 
 #include <fcntl.h>
-#include <heed/text.h>
+#include <heed/data.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "failing_allocator.h"
-#include "folder.h"
+#include "temp_folder.h"
 
 static void write_gz(const char *path, const char *bytes, size_t n)
 {

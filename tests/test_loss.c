@@ -342,8 +342,8 @@ static void projection_in_chunks(void **state)
     problem_free(&p);
 }
 
-/* Catches a chunk's rows lost or taken twice (13 of them in float), a negative target that reads
- * before its row, and targets beyond the vocabulary. */
+/* Catches a chunk's rows lost or taken twice (13 of them in float), a bias that is lost, a negative
+ * target that reads before its row, and targets beyond the vocabulary. */
 static void log_p_in_chunks(void **state)
 {
     enum { N = 30, D = 2, V = 300007 };
@@ -356,15 +356,20 @@ static void log_p_in_chunks(void **state)
         targets[i] = i % 7 == 3 ? -1 : i * 10007 % V;
     heed_tape *t = new_tape(2);
     heed_tensor *x = heed_input(t, HEED_SHAPE(N, D), h), *y = heed_input(t, HEED_SHAPE(V, D), w);
-    const heed_real *found = heed_tensor_data(heed_project_log_p(t, x, y, targets));
-    const heed_real *all = heed_tensor_data(heed_log_softmax(t, heed_matmul(t, x, y, HEED_NT)));
-    assert_non_null(found);
-    for (int i = 0; i < N; i++) {
-        double want = targets[i] < 0 ? 0 : (double)all[(int64_t)i * V + targets[i]];
-        assert_true(fabs((double)found[i] - want) <= 20 * CLOSE);
+    heed_tensor *logits = heed_matmul(t, x, y, HEED_NT);
+    for (int with_bias = 0; with_bias < 2; with_bias++) {
+        heed_tensor *bias = with_bias ? heed_input(t, HEED_SHAPE(V), w) : NULL;
+        const heed_real *found = heed_tensor_data(heed_project_log_p(t, x, y, bias, targets));
+        const heed_real *all =
+            heed_tensor_data(heed_log_softmax(t, bias ? heed_add(t, logits, bias) : logits));
+        assert_non_null(found);
+        for (int i = 0; i < N; i++) {
+            double want = targets[i] < 0 ? 0 : (double)all[(int64_t)i * V + targets[i]];
+            assert_true(fabs((double)found[i] - want) <= 20 * CLOSE);
+        }
     }
     targets[4] = V;
-    assert_null(heed_project_log_p(t, x, y, targets));
+    assert_null(heed_project_log_p(t, x, y, NULL, targets));
     assert_string_equal(heed_tape_error(t)->text,
                         "project_log_p: target 4 is 300007, expected less than 300007");
     heed_tape_free(t);

@@ -1,6 +1,6 @@
 /* test_metric.c: what holds for BLEU, chrF and TER whatever the text, and what they refuse.  Their
  * values are in test_metric_values.c. */
-#include "metric/metric.h"
+#include "metric/statistics.h"
 
 #include <math.h>
 #include <setjmp.h>

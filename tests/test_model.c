@@ -18,6 +18,33 @@ static void costs_count_the_products(void **state)
     heed_model_free(m);
 }
 
+/* Catches: a matrix that would not be packed or quantised, or numbers that would be. */
+static void parameters_know_their_role(void **state)
+{
+    (void)state;
+    heed_model_config config = small_config();
+    config.tying = HEED_TIE_NONE;
+    config.transformer.positions = HEED_POSITIONS_LEARNED;
+    heed_model *m = new_model(&config);
+    const heed_params *p = heed_model_params(m);
+    int count[3] = {0};
+    for (int i = 0; i < heed_params_count(p); i++) {
+        const heed_param_info e = heed_params_entry(p, i);
+        const bool table = strstr(e.name, "table") || !strcmp(e.name, "output.weight");
+        const bool matrix = !table && strstr(e.name, ".weight");
+        assert_int_equal(e.role, table    ? HEED_ROLE_TABLE
+                                 : matrix ? HEED_ROLE_MATRIX
+                                          : HEED_ROLE_PLAIN);
+        count[e.role]++;
+    }
+    /* qkv, out, in, out twice; qkv, out, q, kv, out, in, out twice; the rest is biases, gains and
+     * two times positions. */
+    assert_int_equal(count[HEED_ROLE_TABLE], 3);
+    assert_int_equal(count[HEED_ROLE_MATRIX], 2 * 4 + 2 * 7);
+    assert_int_equal(count[HEED_ROLE_PLAIN], 2 * 6 + 2 * 8 + 2);
+    heed_model_free(m);
+}
+
 struct settings {
     heed_model_config model;
 };
@@ -30,7 +57,7 @@ static const heed_option_set options = {.command = "heed train",
 static heed_model_config preset(const char *name)
 {
     heed_arena *arena = heed_arena_new(NULL, NULL);
-    struct settings s;
+    struct settings s = {0};
     heed_option_result r;
     heed_error err = {0};
     if (heed_option_parse(&options, 2, (const char *const[]){"--preset", name}, &s, arena, &r,
@@ -222,7 +249,7 @@ static void wrong_configurations_are_refused(void **state)
             "--tying all needs one vocabulary for both sides, found 17 source and 20 target "
             "pieces: use a joint vocabulary, or --tying target");
     REFUSED(source_vocabulary, 2, "the source vocabulary has 2 pieces, expected at least 3");
-    REFUSED(arch, 9, "option '--arch' is 9, expected a whole number from 0 to 1");
+    REFUSED(arch, 9, "option '--arch' is 9, expected a whole number from 0 to 3");
     REFUSED(longest, 1, "option '--longest' is 1, expected a whole number from 2 to 1000000");
     /* What a configuration file could not say. */
     REFUSED(label_smoothing, 0.995,
@@ -272,12 +299,29 @@ static void wrong_batches_are_refused(void **state)
     assert_int_equal(heed_model_attention(m, t, &b, &maps), 0);
     heed_tape_reset(t);
     b = pack(p, 0, 1);
-    b.target = NULL;
+    b.source.rows = NULL;
+    assert_null(heed_model_loss(m, t, &b, 1, NULL));
+    assert_string_equal(heed_tape_error(t)->text, "the batch has no source sentences");
+    heed_tape_reset(t);
+    b = pack(p, 0, 1);
+    b.source.ids = NULL;
+    assert_null(heed_model_loss(m, t, &b, 1, NULL));
+    assert_string_equal(heed_tape_error(t)->text, "the batch has no source tokens");
+    heed_tape_reset(t);
+    p->source[0].count = 4;
+    b = pack(p, 0, 1);
+    b.target.rows = NULL;
     assert_null(heed_model_loss(m, t, &b, 1, NULL));
     assert_string_equal(heed_tape_error(t)->text, "the batch has no target sentences");
     heed_tape_reset(t);
+    b = pack(p, 0, 1);
+    b.wanted_count--;
+    assert_null(heed_model_loss(m, t, &b, 1, NULL));
+    assert_string_equal(heed_tape_error(t)->text,
+                        "the batch has 4 answers to 5 rows, expected one for each, or wanted_row "
+                        "to say where they stand");
+    heed_tape_reset(t);
     ids[2] = VOCABULARY;
-    p->source[0].count = 4;
     b = pack(p, 0, 1);
     assert_null(heed_model_loss(m, t, &b, 1, NULL));
     assert_non_null(strstr(heed_tape_error(t)->text, "embedding: "));
@@ -339,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costs_count_the_products),
+        cmocka_unit_test(parameters_know_their_role),
         cmocka_unit_test(presets_are_the_published_sizes),
         cmocka_unit_test(attention_starts_out_even),
         cmocka_unit_test(attention_maps_are_in_order),

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "decode/translator.h"
-#include "folder.h"
+#include "temp_folder.h"
 #include "toy_translator.h"
+#include "translate/translator.h"
 
 static heed_model *model; /* of random weights */
 static heed_arena *arena;
@@ -87,6 +87,12 @@ static void test_config_round_trip(void **state)
                                                    .d_v = 7,
                                                    .ff_dropout = 0.25,
                                                    .activation = HEED_GELU,
+                                                   .ff_gated = true,
+                                                   .norm_eps = 2e-5,
+                                                   .embedding_norm = true,
+                                                   .types = 3,
+                                                   .head_transform = true,
+                                                   .output_bias = true,
                                                    .pre_norm = true,
                                                    .norm = HEED_NORM_RMS,
                                                    .scale_scores = true,
@@ -117,7 +123,10 @@ static void test_config_round_trip(void **state)
     SAME(transformer.ff), SAME(transformer.heads), SAME(transformer.d_k), SAME(transformer.d_v);
     SAME(transformer.ff_dropout), SAME(transformer.activation), SAME(transformer.pre_norm);
     SAME(transformer.norm), SAME(transformer.residual), SAME(transformer.scale_scores);
-    SAME(transformer.positions), SAME(transformer.attention_bias);
+    SAME(transformer.positions), SAME(transformer.attention_bias), SAME(transformer.ff_gated);
+    SAME(transformer.ff_bias), SAME(transformer.norm_eps), SAME(transformer.embedding_scale);
+    SAME(transformer.embedding_norm), SAME(transformer.types), SAME(transformer.head_transform);
+    SAME(transformer.output_bias);
 #undef SAME
     assert_int_equal(text_back.tokens, HEED_BPE);
     assert_string_equal(text_back.bpe_joiner, text.bpe_joiner);
@@ -151,8 +160,8 @@ static void test_broken_directories(void **state)
     assert_string_equal(complaint(), "cannot read 'F/config.json': No such file or directory");
     write_config("{\"arch\": \"perceptron\"}");
     assert_string_equal(complaint(),
-                        "'F/config.json': option 'arch' is perceptron, expected transformer "
-                        "or rnn");
+                        "'F/config.json': option 'arch' is perceptron, expected transformer, "
+                        "rnn, decoder or encoder");
     write_config("{\"layers\": 3}");
     assert_non_null(strstr(complaint(), "'F/config.json': unknown option 'layers'"));
     write_config("{\"d\": 32}");

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "folder.h"
+#include "data/names.h"
 #include "spm_model.h"
-#include "text/names.h"
+#include "temp_folder.h"
 
 static heed_arena *arena;
 static heed_vocab *vocab;

@@ -2,7 +2,7 @@
  */
 #include "tensor/tape.h"
 
-#include <heed/ops.h>
+#include <heed/nn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -234,13 +234,16 @@ static void golden_batch_norm(void **state)
     heed_tensor *x = wave_variable(t, HEED_SHAPE(3, 5), 2, 1.3, 0.2, 0);
     heed_tensor *gain = wave_variable(t, HEED_SHAPE(5), 0.5, 0.7, 0.1, 1);
     heed_tensor *bias = wave_variable(t, HEED_SHAPE(5), 1, 0.9, 0.4, 0);
-    heed_tensor *mean = heed_input(t, HEED_SHAPE(5), NULL);
-    heed_tensor *variance = heed_input(t, HEED_SHAPE(5), NULL);
+    heed_params *p = heed_params_new(NULL, NULL);
+    heed_tensor *mean = heed_state(heed_params_scope(p), "mean", HEED_SHAPE(5), 0);
+    heed_tensor *variance = heed_state(heed_params_scope(p), "variance", HEED_SHAPE(5), 0);
+    assert_int_equal(heed_params_finish(p, 1, NULL), HEED_OK);
     waves(heed_tensor_data(mean), 5, 0.1, 0.5, 0, 0);
     waves(heed_tensor_data(variance), 5, 0.3, 1.1, 0, 1);
     heed_tensor *y = heed_batch_norm(t, x, gain, bias, mean, variance, 0.1, 1e-5);
     assert_non_null(y);
     assert_close(heed_tensor_data(y), bn_y, 15);
+    heed_params_fold_state(p);
     assert_close(heed_tensor_data(mean), bn_mean, 5);
     assert_close(heed_tensor_data(variance), bn_variance, 5);
     back_from(t, y);
@@ -251,6 +254,7 @@ static void golden_batch_norm(void **state)
     y = heed_batch_norm(t, x, gain, bias, mean, variance, 0.1, 1e-5);
     assert_close(heed_tensor_data(y), bn_eval_y, 15);
     heed_tape_free(t);
+    heed_params_free(p);
 }
 
 /* Catches dividing by rows - 1 = 0, and messages that do not say what was found. */

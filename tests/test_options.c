@@ -180,7 +180,9 @@ static void test_error_texts(void **state)
         {{"--no-thread"}, "unknown option '--no-thread'"},
         {{"--no-threads"}, "unknown option '--no-threads'; did you mean '--threads'?"},
         {{"--zzz"}, "unknown option '--zzz'"},
-        {{"-t"}, "unknown option '-t'; options start with two dashes"},
+        {{"-t"}, "option '--threads' needs a value"},
+        {{"-z"},
+         "unknown option '-z'; options start with two dashes, but for -h, -m, -o, -b and -t"},
         {{"--threads"}, "option '--threads' needs a value"},
         {{"--name", "--json"}, "option '--name' needs a value"},
         {{"--config"}, "option '--config' needs a value"},
@@ -313,30 +315,81 @@ static void test_help(void **state)
 {
     struct fixture *f = *state;
     assert_string_equal(
-        heed_option_help(&set, f->arena),
+        heed_option_help(&set, false, f->arena),
         "usage: heed try [options] [FILE...]\n"
         "Try things\n"
         "\n"
         "options:\n"
-        "  --json          one JSON object a line\n"
-        "  --[no-]colour   paint the table (default: on)\n"
-        "  --threads N     threads to use (a whole number from 1 to 64; default: 2)\n"
-        "  --seed N        of the random numbers\n"
-        "  --rate X        how much is dropped (a number from 0 to 1; default: 0.5)\n"
-        "  --any X         not negative (a number, at least 0)\n"
-        "  --decay X       below 1 (a number from 0 to 0.9999999)\n"
-        "  --name TEXT     a name\n"
-        "  --model DIR     the model (default: m)\n"
-        "  --file FILE     what to read (may be given several times)\n"
-        "  --blas NAME     which library multiplies the matrices, said at such length\n"
-        "                  that the line must be broken (blis, openblas or reference;\n"
-        "                  default: openblas)\n"
-        "  --help          show this help\n"
-        "  --config FILE   read options from a JSON file; the command line wins\n"
-        "  --print-config  show the options in force as such a file, and do nothing\n"
+        "  --json           one JSON object a line\n"
+        "  --[no-]colour    paint the table (default: on)\n"
+        "  -t, --threads N  threads to use (a whole number from 1 to 64; default: 2)\n"
+        "  --seed N         of the random numbers\n"
+        "  --rate X         how much is dropped (a number from 0 to 1; default: 0.5)\n"
+        "  --any X          not negative (a number, at least 0)\n"
+        "  --decay X        below 1 (a number from 0 to 0.9999999)\n"
+        "  --name TEXT      a name\n"
+        "  -m, --model DIR  the model (default: m)\n"
+        "  --file FILE      what to read (may be given several times)\n"
+        "  --blas NAME      which library multiplies the matrices, said at such length\n"
+        "                   that the line must be broken (blis, openblas or reference;\n"
+        "                   default: openblas)\n"
+        "  -h, --help       show this help\n"
+        "  --config FILE    read options from a JSON file; the command line wins\n"
+        "  --print-config   print the options in effect as such a file, and do nothing\n"
         "\n"
         "examples:\n"
         "  heed try --threads 4\n");
+}
+
+/* Catches groups that lose an option or show it twice, and letters that stand for nothing. */
+static void test_groups_and_letters(void **state)
+{
+    struct fixture *f = *state;
+    static const heed_option_group groups[] = {
+        {"data", "file name", true}, {"speed", "threads blas", false}, {NULL, NULL, false}};
+    heed_option_set grouped = set;
+    grouped.groups = groups;
+    grouped.examples = NULL;
+    const char *few = heed_option_help(&grouped, false, f->arena);
+    const char *all = heed_option_help(&grouped, true, f->arena);
+    assert_non_null(strstr(few, "\ndata:\n"));
+    assert_null(strstr(few, "--threads N"));
+    assert_non_null(strstr(few, "'heed try --help-all' shows every option.\n"));
+    for (int i = 0; i < set.count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "--%s%s",
+                 set.fields[i].preset && set.fields[i].type == HEED_OPTION_TYPE_BOOL ? "[no-]" : "",
+                 set.fields[i].name);
+        const char *first = strstr(all, name);
+        assert_non_null(first);
+        assert_null(strstr(first + 1, name));
+        if (strcmp(name, "--name") == 0)
+            assert_true(first < strstr(all, "\nspeed:\n"));
+    }
+    const char *const words[] = {"--help-all"};
+    assert_int_equal(heed_option_parse(&grouped, 1, words, &f->s, f->arena, &f->r, &f->err),
+                     HEED_OK);
+    assert_int_equal(f->r.action, HEED_OPTION_HELP_ALL);
+    assert_int_equal(PARSE(f, "-t", "7", "-m", "x"), HEED_OK);
+    assert_int_equal(f->s.threads, 7);
+    assert_string_equal(f->s.model, "x");
+    assert_int_equal(PARSE(f, "-h"), HEED_OK);
+    assert_int_equal(f->r.action, HEED_OPTION_HELP);
+    assert_int_equal(PARSE(f, "-b", "7"), HEED_ARGUMENT); /* there is no --beam here */
+    assert_string_equal(f->err.text, "unknown option '-b'; options start with two dashes, but for "
+                                     "-h, -m, -o, -b and -t");
+}
+
+/* Catches a manual page that roff would misread or that lacks an option. */
+static void test_man(void **state)
+{
+    struct fixture *f = *state;
+    const char *page = heed_option_man(&set, f->arena);
+    assert_non_null(strstr(page, ".TH HEED\\-TRY 1 "));
+    assert_non_null(strstr(page, "heed\\-try \\- Try things\n"));
+    assert_non_null(strstr(page, ".TP\n.B \\-m, \\-\\-model DIR\nthe model (default: m)\n"));
+    for (int i = 0; i < set.count; i++)
+        assert_non_null(strstr(page, set.fields[i].help + 4));
 }
 
 /* ---- bundles ---- */
@@ -463,13 +516,13 @@ static void test_bundle_help(void **state)
     struct fixture *f = *state;
     heed_option_set with = set;
     with.bundles = bundles;
-    const char *help = heed_option_help(&with, f->arena);
-    assert_non_null(strstr(help, "  --preset NAME   several options under one name; the config "
-                                 "file and the\n                  command line win\n"));
+    const char *help = heed_option_help(&with, false, f->arena);
+    assert_non_null(strstr(help, "  --preset NAME    several options under one name; the config "
+                                 "file and the\n                   command line win\n"));
     assert_non_null(strstr(help, "\npresets:\n"
-                                 "  calm            few threads, no colour\n"
-                                 "  wild            a high rate\n"
-                                 "  foreign         of another command\n"));
+                                 "  calm             few threads, no colour\n"
+                                 "  wild             a high rate\n"
+                                 "  foreign          of another command\n"));
 }
 
 /* Catches suggestions that are far off, or none where the slip is plain. */
@@ -508,6 +561,8 @@ int main(void)
         TEST(test_error_texts),       TEST(test_number_of_words),
         TEST(test_config_precedence), TEST(test_config_errors),
         TEST(test_config_round_trip), TEST(test_help),
+        TEST(test_config_round_trip), TEST(test_groups_and_letters),
+        TEST(test_config_round_trip), TEST(test_man),
         TEST(test_bundle_precedence), TEST(test_bundle_errors),
         TEST(test_bundle_help),       TEST(test_nearest),
         TEST(test_origins),

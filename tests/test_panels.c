@@ -77,7 +77,7 @@ static void packs_bytes(void **state)
     sum[ROUND] = 99;
     assert_int_equal(heed__panel_groups(K), G);
     assert_int_equal(heed__panel_bytes(K, N), ROUND * 4 * G);
-    heed__panel_pack_bytes(panels, scale, sum, w, N, 1, K, N);
+    heed__panel_pack_int8(panels, scale, sum, w, N, 1, K, N);
     for (int64_t j = 0; j < ROUND; j++) {
         double most = 0, column[4 * G] = {0}, bytes[4 * G];
         int total = 0;
@@ -110,7 +110,7 @@ static void packs_bytes(void **state)
     /* The other stride gives the same; what is not a number goes somewhere inside. */
     for (int64_t i = 0; i < K * N; i++)
         turned[i % N * K + i / N] = w[i];
-    heed__panel_pack_bytes(again, scale, sum, turned, 1, K, K, N);
+    heed__panel_pack_int8(again, scale, sum, turned, 1, K, K, N);
     assert_memory_equal(again, panels, sizeof again);
     turned[5] = (heed_real)NAN;
     turned[K + 1] = (heed_real)INFINITY;
@@ -118,7 +118,7 @@ static void packs_bytes(void **state)
         turned[2 * K + i] = (heed_real)INFINITY;
         turned[3 * K + i] = (heed_real)4e-45; /* an inverse would be too large */
     }
-    heed__panel_pack_bytes(again, scale, sum, turned, 1, K, K, N);
+    heed__panel_pack_int8(again, scale, sum, turned, 1, K, K, N);
     for (int64_t j = 0; j < ROUND; j++) {
         double bytes[4 * G];
         for (int64_t i = 0; i < 4 * G; i++)
@@ -218,7 +218,7 @@ static void columns_come_back(void **state)
         heed__panel_weights x = {
             .k = K, .n = N, .bits = bits, .real = panels, .bytes = bytes, .scale = scale};
         if (bits)
-            heed__panel_pack_bytes(bytes, scale, sum, w, N, 1, K, N);
+            heed__panel_pack_int8(bytes, scale, sum, w, N, 1, K, N);
         else
             heed__panel_pack(panels, w, N, 1, K, N);
         for (int set = 0; (ks = heed__kernels_at(set)); set++)

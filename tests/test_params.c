@@ -121,7 +121,7 @@ static void first_error_sticks(void **state)
          "x",
          {HEED_INIT_XAVIER_UNIFORM, 1},
          HEED_SHAPE_ERROR,
-         "parameter 'x' is (4), its start needs (in,out)"},
+         "parameter 'x' is (4), its init needs (in,out)"},
         {{1, {4, 1, 1, 1}}, "", {HEED_INIT_ZERO, 0}, HEED_ARGUMENT, "an empty name under ''"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "decode/translator.h"
-#include "folder.h"
+#include "temp_folder.h"
 #include "toy_fixture.h"
+#include "translate/translator.h"
 
 /* Spans of every kind between words, more of them than there are placeholders; what the words
  * between them are is drawn. */

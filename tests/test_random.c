@@ -43,8 +43,18 @@ static void known_answers(void **state)
 static void streams_differ(void **state)
 {
     static const heed_rng_key keys[] = {
-        {0, 0, 0, 0, 0}, {1, 0, 0, 0, 0}, {0, 1, 0, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 0, 1, 0},
-        {0, 0, 0, 0, 1}, {0, 1, 0, 0, 1}, {0, 1, 1, 0, 0}, {0, 0, 1, 1, 0}, {1, 1, 1, 1, 1},
+        {.seed = 0},
+        {.seed = 1},
+        {.step = 1},
+        {.micro_batch = 1},
+        {.rank = 1},
+        {.set = 1},
+        {.node = 1},
+        {.step = 1, .node = 1},
+        {.step = 1, .micro_batch = 1},
+        {.micro_batch = 1, .rank = 1},
+        {.rank = 1, .set = 1},
+        {.seed = 1, .step = 1, .micro_batch = 1, .rank = 1, .node = 1},
     };
     const int n = (int)(sizeof keys / sizeof *keys);
     (void)state;

@@ -132,6 +132,7 @@ static void draw(struct task *x, uint64_t step)
     heed_tensor *chance = heed_reinforce(x->t, &x->chance, log_p, rewards, steps(x), 1);
     if (heed_backward(x->t, heed_add(x->t, loss, heed_reshape(x->t, chance, HEED_SHAPE(1, 1)))))
         fail_msg("%s", heed_tape_error(x->t)->text);
+    heed_params_fold_state(x->p);
 }
 
 /* Mean and variance of the gradient over many draws. */
@@ -218,7 +219,8 @@ static void it_draws_in_training_and_takes_the_likeliest_else(void **state)
     task_free(&x);
 }
 
-/* Catches: a baseline that forgets, moves when nothing is learned, or starts far below. */
+/* Catches: a baseline that forgets, moves when nothing is learned or before an update ends, starts
+ * far below, or weighs the passes of an update by anything but their rewards. */
 static void the_baseline_is_a_moving_mean(void **state)
 {
     (void)state;
@@ -228,14 +230,23 @@ static void the_baseline_is_a_moving_mean(void **state)
     /* Nothing is expected yet: - (6 * -1 + 4 * -3). */
     heed_tensor *loss = heed_reinforce(x.t, &x.chance, log_p, first, steps(&x), 1);
     assert_true(fabs((double)heed_tensor_data(loss)[0] - 18) < 1e-5);
+    heed_params_fold_state(x.p);
     /* Now 3 a step: rewards left are 8 and 4. */
     loss = heed_reinforce(x.t, &x.chance, log_p, second, steps(&x), 0.5);
     assert_true(fabs((double)heed_tensor_data(loss)[0] - 0.5 * (8 + 12)) < 1e-5);
     const heed_real *b = heed_tensor_data(x.chance.baseline);
-    const double expected = (0.75 * 0.25 * 3 + 0.25 * 7) / (0.75 * 0.25 + 0.25);
+    assert_true(fabs((double)(b[0] / b[1]) - 3) < 1e-6);
+    /* One reward of 1 more in the same update. */
+    const int64_t one = 1;
+    heed_tensor *single = heed_input(x.t, HEED_SHAPE(1, 1), NULL);
+    heed_reinforce(x.t, &x.chance, single, (heed_real[]){1},
+                   heed_segments_new(heed_tape_arena(x.t), 1, &one), 1);
+    heed_params_fold_state(x.p);
+    const double expected = (0.75 * 0.25 * 3 + 0.25 * 5) / (0.75 * 0.25 + 0.25);
     assert_true(fabs((double)(b[0] / b[1]) - expected) < 1e-5);
     heed_tape_set_training(x.t, false);
     heed_reinforce(x.t, &x.chance, log_p, first, steps(&x), 1);
+    heed_params_fold_state(x.p);
     assert_true(fabs((double)(b[0] / b[1]) - expected) < 1e-5);
     assert_null(heed_reinforce(x.t, &x.chance, x.q, first, NULL, 1));
     assert_string_equal(heed_tape_error(x.t)->text, "reinforce: log_p has 2 rows, expected 0");

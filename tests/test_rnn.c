@@ -103,7 +103,7 @@ static void compare(heed_model_config config, const double *loss, const double *
             x[j] = (heed_real)(0.4 * sin(1 + 1.7 * i + 0.9 * (double)j + 0.01 * i * (double)j));
     }
     heed_batch b = golden_pairs(arena);
-    heed_tensor *found = heed_model_loss(m, t, &b, 1 / (double)b.target->rows, NULL);
+    heed_tensor *found = heed_model_loss(m, t, &b, 1 / (double)b.target.rows->rows, NULL);
     if (heed_backward(t, found))
         fail_msg("%s", heed_tape_error(t)->text);
     assert_near((double)heed_tensor_data(found)[0], *loss, GOLDEN_NEAR);
@@ -188,8 +188,9 @@ static void sentences_do_not_meet(void **state)
         for (int n = 0; n < p->count; n++) {
             heed_batch one = pack(p, n, 1);
             heed_real *alone = score(m, t, &one);
-            for (int64_t k = 0; k < one.target->rows; k++)
-                assert_near((double)alone[k], (double)together[all.target->offset[n] + k], SAME);
+            for (int64_t k = 0; k < one.target.rows->rows; k++)
+                assert_near((double)alone[k], (double)together[all.target.rows->offset[n] + k],
+                            SAME);
             free(alone);
         }
         free(together);
@@ -204,12 +205,12 @@ static heed_real *weights_of(const heed_model *m, heed_tape *t, const heed_batch
 {
     const heed_attention_map *maps;
     heed_tape_reset(t);
-    if (heed_model_attention(m, t, b, &maps) != b->source->count)
+    if (heed_model_attention(m, t, b, &maps) != b->source.rows->count)
         fail_msg("%s", heed_tape_error(t)->text);
     *count = maps[0].queries * maps[0].keys;
     assert_int_equal(maps[0].kind, HEED_CROSS);
-    assert_int_equal(maps[0].queries, b->target->offset[1]);
-    assert_int_equal(maps[0].keys, b->source->offset[1]);
+    assert_int_equal(maps[0].queries, b->target.rows->offset[1]);
+    assert_int_equal(maps[0].keys, b->source.rows->offset[1]);
     const size_t bytes = (size_t)*count * sizeof(heed_real);
     return memcpy(malloc(bytes), maps[0].weight, bytes);
 }
@@ -228,18 +229,18 @@ static void attention_comes_before_or_after_the_step(void **state)
         heed_arena *arena = heed_arena_new(NULL, NULL);
         heed_batch b;
         assert_int_equal(heed_batch_pack(arena, &from, &to, 1, &b, NULL), HEED_OK);
-        int64_t count, keys = b.source->rows;
+        int64_t count, keys = b.source.rows->rows;
         heed_real *first = weights_of(m, t, &b, &count);
-        for (int64_t changed = 1; changed < b.target->rows; changed++) {
-            const int32_t kept = b.target_in[changed];
-            ((int32_t *)b.target_in)[changed] = 14;
+        for (int64_t changed = 1; changed < b.target.rows->rows; changed++) {
+            const int32_t kept = b.target.ids[changed];
+            ((int32_t *)b.target.ids)[changed] = 14;
             heed_real *w = weights_of(m, t, &b, &count);
             const int64_t same =
                 (changed + !after) * keys; /* rows up to there know nothing of it */
             assert_memory_equal(w, first, (size_t)same * sizeof *w);
             assert_true(same == count ||
                         memcmp(w + same, first + same, (size_t)keys * sizeof *w) != 0);
-            ((int32_t *)b.target_in)[changed] = kept;
+            ((int32_t *)b.target.ids)[changed] = kept;
             free(w);
         }
         free(first);
@@ -262,20 +263,20 @@ static void a_reversed_source_is_read_from_its_end(void **state)
         heed_tape *t = new_tape(1);
         struct pairs *p = draw_pairs(5, 33);
         heed_batch b = pack(p, 0, p->count), turned = b;
-        int32_t *ids = heed_arena_allocate(p->arena, (size_t)b.source->rows * sizeof *ids);
+        int32_t *ids = heed_arena_allocate(p->arena, (size_t)b.source.rows->rows * sizeof *ids);
         for (int n = 0; n < p->count; n++) {
-            const int64_t begin = b.source->offset[n], end = b.source->offset[n + 1];
+            const int64_t begin = b.source.rows->offset[n], end = b.source.rows->offset[n + 1];
             for (int64_t i = begin; i < end; i++)
-                ids[i] = b.source_ids[begin + end - 1 - i];
+                ids[i] = b.source.ids[begin + end - 1 - i];
         }
-        turned.source_ids = ids;
+        turned.source.ids = ids;
         heed_real *one = score(back, t, &b), *other = score(ahead, t, &turned);
-        for (int64_t i = 0; i < b.target->rows; i++)
+        for (int64_t i = 0; i < b.target.rows->rows; i++)
             assert_near((double)one[i], (double)other[i], SAME);
         free(one);
         free(other);
         if (attend != HEED_ATTEND_NEVER) {
-            int64_t count, keys = b.source->offset[1];
+            int64_t count, keys = b.source.rows->offset[1];
             one = weights_of(back, t, &b, &count);
             other = weights_of(ahead, t, &turned, &count);
             for (int64_t i = 0; i < count; i++)
@@ -312,7 +313,7 @@ static void feeding_nothing_changes_nothing(void **state)
     struct pairs *p = draw_pairs(7, 35);
     heed_batch b = pack(p, 0, p->count);
     heed_real *one = score(feeding, t, &b), *other = score(plain, t, &b);
-    for (int64_t i = 0; i < b.target->rows; i++)
+    for (int64_t i = 0; i < b.target.rows->rows; i++)
         assert_near((double)one[i], (double)other[i], SAME);
     free(one);
     free(other);
@@ -402,7 +403,7 @@ static void hard_attention_learns_to_copy(void **state)
         heed_batch b = pack(p, 0, p->count);
         heed_tape_reset(t);
         heed_tape_step(t, step, 0, 0);
-        heed_tensor *loss = heed_model_loss(m, t, &b, 1 / (double)b.target->rows, NULL);
+        heed_tensor *loss = heed_model_loss(m, t, &b, 1 / (double)b.target.rows->rows, NULL);
         assert_int_equal(heed_backward(t, loss), HEED_OK);
         heed_optimizer_step(
             o, 3e-3 * fmin(1, fmin(((double)step + 1) / 20, 2 - 2 * (double)step / STEPS)), 1);

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 #include "failing_allocator.h"
-#include "folder.h"
+#include "temp_folder.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 #define CORPUS "tests/fuzz/safetensors"
@@ -79,11 +79,11 @@ static const struct {
     {"broken_tensor_not_object", "tensor 'a' has no dtype"},
     {"broken_no_dtype", "tensor 'a' has no dtype"},
     {"broken_dtype_number", "tensor 'a' has no dtype"},
-    {"broken_dtype_unknown", "tensor 'a' has dtype 'F8_E4M3', which is not known here"},
+    {"broken_dtype_unknown", "tensor 'a' has the unknown dtype 'F8_E4M3'"},
     {"broken_no_shape", "tensor 'a' has no shape"},
     {"broken_rank9", "tensor 'a' has 9 axes, expected at most 8"},
-    {"broken_axis_negative", "tensor 'a': axis 0 is not a whole number from 0 up"},
-    {"broken_axis_real", "tensor 'a': axis 0 is not a whole number from 0 up"},
+    {"broken_axis_negative", "tensor 'a': axis 0 is not a non-negative integer"},
+    {"broken_axis_real", "tensor 'a': axis 0 is not a non-negative integer"},
     {"broken_axis_too_big",
      "the header is not valid JSON: too big integer near '9223372036854775808'"},
     {"broken_real_overflow", "the header is not valid JSON: real number overflow near '1e999'"},
@@ -91,11 +91,15 @@ static const struct {
     {"broken_shape_bytes_overflow", "tensor 'a' has a shape whose size overflows"},
     {"broken_no_offsets", "tensor 'a' has no data_offsets [begin, end]"},
     {"broken_offsets_three", "tensor 'a' has no data_offsets [begin, end]"},
-    {"broken_offsets_reversed", "tensor 'a' lies at 1 to 0, no range of the 1 bytes of data"},
-    {"broken_offsets_negative", "tensor 'a' lies at -1 to 1, no range of the 1 bytes of data"},
-    {"broken_offsets_beyond", "tensor 'a' lies at 0 to 2, no range of the 1 bytes of data"},
-    {"broken_offsets_huge", "tensor 'a' lies at 9223372036854775805 to 9223372036854775807, no "
-                            "range of the 1 bytes of data"},
+    {"broken_offsets_reversed",
+     "tensor 'a' has data_offsets 1 to 0, not a range of the 1 bytes of data"},
+    {"broken_offsets_negative",
+     "tensor 'a' has data_offsets -1 to 1, not a range of the 1 bytes of data"},
+    {"broken_offsets_beyond",
+     "tensor 'a' has data_offsets 0 to 2, not a range of the 1 bytes of data"},
+    {"broken_offsets_huge",
+     "tensor 'a' has data_offsets 9223372036854775805 to 9223372036854775807, not a "
+     "range of the 1 bytes of data"},
     {"broken_size", "tensor 'a' has 4 bytes of data, expected 8 for its shape"},
     {"broken_overlap", "tensor 'b' overlaps tensor 'a'"},
     {"broken_same_place", "tensor 'b' overlaps tensor 'a'"},

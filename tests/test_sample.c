@@ -395,7 +395,7 @@ static void words_limits(void **state)
     err = (heed_error){0};
     assert_int_equal(heed_vocab_sample(v, "walking", 7, 1, &rng, arena, &t, &err), HEED_ARGUMENT);
     assert_string_equal(err.text,
-                        "cannot sample: words are not cut, expected a joiner of their pieces");
+                        "cannot sample: words are not split, expected a joiner of their pieces");
     assert_true(same(sample(v, "walking", 0, 1), encode(v, "walking", arena)));
     heed_vocab_free(v);
 }

@@ -7,8 +7,8 @@
 
 /* ---- bounds ---- */
 
-/* Rows for which a rough copy pays. */
-enum { WORTH_IT = 1000 };
+/* Rows for which a screening matrix pays off. */
+enum { PAYING_ROWS = 1000 };
 
 /* A matrix (k,n) of numbers in panels, whose columns differ in size, and one row. */
 struct product {
@@ -51,7 +51,7 @@ static void product_end(struct product *p)
 /* Catches: a bound that some logit is beyond, and one so wide that it says nothing. */
 static void check_bound(const heed_kernels *kernels, struct product *p)
 {
-    const heed__rough *r = heed__screen_rough(p->screen, WORTH_IT);
+    const heed__screening *r = heed__screen_matrix(p->screen, PAYING_ROWS);
     assert_non_null(r);
     uint8_t *bytes = malloc((size_t)(4 * heed__panel_groups(p->k)));
     heed_real *rough = malloc((size_t)p->n * sizeof *rough);
@@ -62,7 +62,7 @@ static void check_bound(const heed_kernels *kernels, struct product *p)
     kernels->panel_quantise(&rows, p->x, p->k, 1, p->k);
     kernels->panel_product(rough, p->n, p->x, p->k, &rows, 1, &r->w, 0, heed__panels(p->n));
     kernels->panel_product(exact, p->n, p->x, p->k, &rows, 1, &p->w, 0, heed__panels(p->n));
-    assert_true(heed__rough_bound(r, p->x, bytes, low, step, &b));
+    assert_true(heed__screening_bound(r, p->x, bytes, low, step, &b));
     double floor = -INFINITY, best = -INFINITY;
     int64_t possible[2000], found = 0;
     for (int64_t j = 0; j < p->n; j++) {
@@ -124,21 +124,21 @@ static void what_is_not_finite_has_no_bound(void **state)
     product_begin(&p, 8, 40, 1);
     heed__screen_bound b;
     uint8_t bytes[8] = {0};
-    assert_null(heed__screen_rough(p.screen, 1)); /* for one row it does not pay */
-    const heed__rough *r = heed__screen_rough(p.screen, WORTH_IT);
+    assert_null(heed__screen_matrix(p.screen, 1)); /* for one row it does not pay */
+    const heed__screening *r = heed__screen_matrix(p.screen, PAYING_ROWS);
     assert_non_null(r);
-    assert_ptr_equal(heed__screen_rough(p.screen, 1), r);
+    assert_ptr_equal(heed__screen_matrix(p.screen, 1), r);
     p.x[3] = (heed_real)NAN;
-    assert_false(heed__rough_bound(r, p.x, bytes, 0, 1, &b));
+    assert_false(heed__screening_bound(r, p.x, bytes, 0, 1, &b));
     p.x[3] = (heed_real)INFINITY;
-    assert_false(heed__rough_bound(r, p.x, bytes, 0, 1, &b));
+    assert_false(heed__screening_bound(r, p.x, bytes, 0, 1, &b));
     product_end(&p);
     static const double useless[] = {NAN, -INFINITY, 1e30};
     for (int i = 0; i < 3; i++) {
         product_begin(&p, 8, 40, 2);
         p.panels[77] = (heed_real)useless[i];
-        assert_null(heed__screen_rough(p.screen, WORTH_IT));
-        assert_null(heed__screen_rough(p.screen, WORTH_IT));
+        assert_null(heed__screen_matrix(p.screen, PAYING_ROWS));
+        assert_null(heed__screen_matrix(p.screen, PAYING_ROWS));
         product_end(&p);
     }
     heed__panel_weights w = {.k = 1, .n = 1, .from_memory = true};
@@ -172,7 +172,7 @@ static bool left_out(const heed_session *s)
 {
     const heed__rows *r = s->stepper.self;
     assert_false(r->best_only);
-    return r->rough && r->choice[0].count < r->w->output.n;
+    return r->screening && r->last.choice[0].count < r->w->output.n;
 }
 
 static void check_texts(const struct answers *with, const struct answers *without)
@@ -272,6 +272,69 @@ static void all_alike(void **state)
     heed_model_free(m);
 }
 
+/* The best of a row's scores but for one token. */
+static int32_t best_but(const heed_scores *s, int64_t row, int32_t but)
+{
+    const heed_tokens all = {NULL, s->columns}, *of = s->choice ? &s->choice[row] : &all;
+    const heed_real *logit = s->logit + row * s->columns;
+    int64_t best = -1;
+    for (int64_t i = 0; i < of->count; i++)
+        if ((of->id ? of->id[i] : i) != but && (best < 0 || logit[i] > logit[best]))
+            best = i;
+    return of->id ? of->id[best] : (int32_t)best;
+}
+
+/* Catches: an EOS that stands far behind the first tokens and is left out; one that is
+ * forbidden and so large that it screens out the token that should win. */
+static void special_tokens_stand_anywhere(void **state)
+{
+    (void)state;
+    enum { MANY = 1200, END = 700, OTHER = 1199, ROWS = 40 };
+    heed_model_config config = *heed_model_configuration(model);
+    config.source_vocabulary = config.target_vocabulary = MANY;
+    heed_model *m = new_model(&config);
+    heed_real *table = heed_tensor_data(heed_params_find(heed_model_params(m), "embedding.table"));
+    for (int64_t j = 0; j < config.d; j++)
+        table[END * config.d + j] *= 9;
+    heed_engine *e = heed_engine_new(m, NULL, NULL);
+    assert_non_null(e);
+    const int32_t special[] = {OTHER, END, HEED_EOS, END + 1, MANY};
+    assert_true(heed__weights_set_always(e->weights, special, 5));
+    assert_int_equal(e->weights->always_count, 3); /* the last token is none */
+    assert_non_null(heed__screen_matrix(e->weights->screen, PAYING_ROWS));
+    heed_session *s[2] = {new_session(e, 1), new_session(e, 2)};
+    int32_t token[ROWS];
+    int ahead = 0;
+    s[1]->stepper.best_only(s[1]->stepper.self, &(heed_tokens){NULL, 0});
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(heed_session_add(s[k], source, ROWS, NULL), HEED_OK);
+    for (int step = 0; step < 5; step++) {
+        heed_scores all, some;
+        for (int r = 0; r < ROWS; r++)
+            token[r] = step ? 3 + (r * 37 + step * 101) % (MANY - 3) : HEED_BOS;
+        assert_int_equal(heed_session_step(s[0], token, &all, NULL), HEED_OK);
+        assert_int_equal(heed_session_step(s[1], token, &some, NULL), HEED_OK);
+        for (int r = 0; r < ROWS; r++) {
+            const heed_real *logit = all.logit + r * MANY;
+            const heed_tokens *list = &some.choice[r];
+            int found = 0;
+            assert_true(list->count < MANY);
+            for (int64_t i = 0; i < list->count; i++) {
+                found += list->id[i] == END || list->id[i] == OTHER || list->id[i] == HEED_EOS;
+                assert_memory_equal(&some.logit[r * MANY + i], &logit[list->id[i]], sizeof *logit);
+            }
+            assert_int_equal(found, 3);
+            assert_int_equal(best_but(&some, r, END), best_but(&all, r, END));
+            ahead += logit[END] > 2 * logit[best_but(&all, r, END)];
+        }
+    }
+    assert_true(ahead > 20); /* else nothing was at stake */
+    heed_session_free(s[0]);
+    heed_session_free(s[1]);
+    heed_engine_free(e);
+    heed_model_free(m);
+}
+
 struct one_thread {
     heed_session *session;
     struct answers answers;
@@ -285,8 +348,8 @@ static void *run_thread(void *context)
     return NULL;
 }
 
-/* Catches: a copy that one session reads while another makes it. */
-static void two_threads_want_the_copy(void **state)
+/* Catches: a screening matrix that one session reads while another makes it. */
+static void two_threads_want_the_matrix(void **state)
 {
     (void)state;
     heed_engine *e = new_engine(0);
@@ -330,7 +393,7 @@ static void numbers_that_are_none(void **state)
         heed_error err = {0};
         const heed_search_options o = {.beam = 1, .n_best = 1, .extra_length = 3, .unscored = true};
         const heed__rows *r = s->stepper.self;
-        heed__screen_rough(r->w->screen, WORTH_IT); /* from the first row on */
+        heed__screen_matrix(r->w->screen, PAYING_ROWS); /* from the first row on */
         assert_int_equal(heed_search(s, &o, source, SOME, arena, out, &err), HEED_NUMERIC);
         free(out);
         heed_arena_free(arena);
@@ -347,7 +410,8 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_has_no_bound),
         cmocka_unit_test(the_same_without_scores),
         cmocka_unit_test(all_alike),
-        cmocka_unit_test(two_threads_want_the_copy),
+        cmocka_unit_test(special_tokens_stand_anywhere),
+        cmocka_unit_test(two_threads_want_the_matrix),
         cmocka_unit_test(numbers_that_are_none),
     };
     return cmocka_run_group_tests_name("screen", tests, set_up, tear_down);

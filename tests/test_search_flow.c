@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "decode/workers.h"
+#include "base/thread_pool.h"
 #include "failing_allocator.h"
 #include "made_up.h"
 
@@ -100,7 +100,7 @@ static void test_any_batch_same_answer(void **state)
 /* ---- workers ---- */
 
 struct shared {
-    heed__crew crew;
+    heed__thread_pool pool;
     struct requests requests;
     struct made_up *model; /* (threads) */
 };
@@ -109,9 +109,9 @@ static heed_status shared_next(void *self, bool wait, heed__room room, heed__req
                                int64_t *count, heed_error *err)
 {
     struct shared *s = self;
-    pthread_mutex_lock(&s->crew.lock);
+    pthread_mutex_lock(&s->pool.lock);
     heed_status status = requests_next(&s->requests, wait, room, r, count, err);
-    pthread_mutex_unlock(&s->crew.lock);
+    pthread_mutex_unlock(&s->pool.lock);
     return status;
 }
 
@@ -119,9 +119,9 @@ static heed_status shared_done(void *self, const heed__request *r, const heed_hy
                                heed_error *err)
 {
     struct shared *s = self;
-    pthread_mutex_lock(&s->crew.lock);
+    pthread_mutex_lock(&s->pool.lock);
     heed_status status = requests_done(&s->requests, r, found, err);
-    pthread_mutex_unlock(&s->crew.lock);
+    pthread_mutex_unlock(&s->pool.lock);
     return status;
 }
 
@@ -151,15 +151,15 @@ static void test_any_number_of_workers(void **state)
         for (int i = 0; i < threads; i++)
             models[i] = model;
         memset(out, 0, sizeof out);
-        assert_int_equal(heed__crew_init(&s.crew, &err), HEED_OK);
-        assert_int_equal(heed__crew_run(&s.crew, threads, work, &s, &err), HEED_OK);
-        heed__crew_deinit(&s.crew);
+        assert_int_equal(heed__thread_pool_init(&s.pool, &err), HEED_OK);
+        assert_int_equal(heed__thread_pool_run(&s.pool, threads, work, &s, &err), HEED_OK);
+        heed__thread_pool_deinit(&s.pool);
         assert_as_alone();
     }
 }
 
 struct waiting {
-    heed__crew crew;
+    heed__thread_pool pool;
     int count;
 };
 
@@ -167,13 +167,13 @@ struct waiting {
 static heed_status fail_at_three(void *context, int worker, heed_error *err)
 {
     struct waiting *w = context;
-    pthread_mutex_lock(&w->crew.lock);
+    pthread_mutex_lock(&w->pool.lock);
     w->count++;
     while (worker == 3 && w->count < 6)
-        heed__crew_wait_done(&w->crew, 1);
-    while (worker != 3 && !w->crew.stopped)
-        pthread_cond_wait(worker ? &w->crew.more : &w->crew.done, &w->crew.lock);
-    pthread_mutex_unlock(&w->crew.lock);
+        heed__thread_pool_wait_done(&w->pool, 1);
+    while (worker != 3 && !w->pool.stopped)
+        pthread_cond_wait(worker ? &w->pool.more : &w->pool.done, &w->pool.lock);
+    pthread_mutex_unlock(&w->pool.lock);
     if (worker != 3)
         return HEED_OK;
     strcpy(err->text, "three");
@@ -186,10 +186,10 @@ static void test_failure_stops_all(void **state)
     (void)state;
     struct waiting w = {.count = 0};
     heed_error err = {0};
-    assert_int_equal(heed__crew_init(&w.crew, &err), HEED_OK);
-    assert_int_equal(heed__crew_run(&w.crew, 6, fail_at_three, &w, &err), HEED_NUMERIC);
+    assert_int_equal(heed__thread_pool_init(&w.pool, &err), HEED_OK);
+    assert_int_equal(heed__thread_pool_run(&w.pool, 6, fail_at_three, &w, &err), HEED_NUMERIC);
     assert_string_equal(err.text, "three");
-    heed__crew_deinit(&w.crew);
+    heed__thread_pool_deinit(&w.pool);
 }
 
 /* ---- room ---- */

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "decode/search_state.h"
 #include "made_up.h"
+#include "search/search_state.h"
 
 static const heed_search_options plain = {
     .beam = 4, .length_penalty = 0.6, .n_best = 1, .extra_length = 10};
@@ -351,7 +351,7 @@ static void test_loops_of_every_period(void **state)
         int64_t turns = 2 + heed_rng_below(&rng, 1, 7), count = before;
         int32_t id[MAX_LENGTH];
         heed__sentence one = {.given = heed_rng_below(&rng, 2, 8), .loop = seed % 4 ? 16 : 40};
-        heed__row row = {0};
+        heed__beam_row row = {0};
         for (int64_t i = 0; i < before; i++)
             id[i] = 3 + (int32_t)heed_rng_below(&rng, 10 + (uint64_t)i, 5);
         for (int64_t i = 0; i < period * turns; i++, count++)

@@ -2,29 +2,11 @@
  * change places against rows alone, bit by bit. */
 #include "hypotheses.h"
 
-#include "decode/engine.h"
+#include "engine_help.h"
 #include "failing_allocator.h"
-#include "folder.h"
-#include <heed/decode.h>
+#include "temp_folder.h"
 #include <heed/io.h>
-
-static heed_engine *new_engine(const heed_model *m)
-{
-    heed_error err = {0};
-    heed_engine *e = heed_engine_new(m, NULL, &err);
-    if (!e)
-        fail_msg("%s", err.text);
-    return e;
-}
-
-static heed_session *new_session(const heed_engine *e, int threads)
-{
-    heed_error err = {0};
-    heed_session *s = heed_session_new(e, &(heed_session_options){.threads = threads}, NULL, &err);
-    if (!s)
-        fail_msg("%s", err.text);
-    return s;
-}
+#include <heed/translate.h>
 
 static void add(heed_session *s, const struct pairs *p, int first, int count, struct rows *rows)
 {
@@ -160,16 +142,6 @@ static void check_bits(const heed_engine *e, int threads)
     pairs_free(p);
 }
 
-/* An engine as bytes, of a model in memory. */
-static heed_engine *new_byte_engine(const heed_model *m)
-{
-    heed_engine *e = new_engine(m);
-    heed__weights_free(e->weights);
-    e->weights = heed__weights_of(m, 8, NULL, NULL);
-    assert_non_null(e->weights);
-    return e;
-}
-
 static void check_rows_alone(int score)
 {
     heed_model_config config = small_config();
@@ -178,7 +150,7 @@ static void check_rows_alone(int score)
     config.transformer.ff = 264;
     heed_model *m = new_model(&config);
     for (int bytes = 0; bytes < 2; bytes++) {
-        heed_engine *e = bytes ? new_byte_engine(m) : new_engine(m);
+        heed_engine *e = bytes ? new_int8_engine(m) : new_engine(m);
         check_bits(e, 1);
         check_bits(e, 2);
         check_bits(e, 4);
@@ -237,7 +209,7 @@ static void bytes_are_near_the_numbers(void **state)
     heed_model *m = new_model(&config);
     struct pairs *p = draw_pairs(8, 31);
     heed_engine *plain = new_engine(m);
-    heed_engine *e = new_byte_engine(m);
+    heed_engine *e = new_int8_engine(m);
     const double off = difference(plain, e, p);
     print_message("bytes are off by %.4f\n", off);
     assert_true(off > 0 && off < 0.05);
@@ -268,7 +240,7 @@ static void remove_model(const char *path)
 
 static heed_engine *expected_engine(const heed_model *m, heed_number_kind kind)
 {
-    return kind == HEED_NUMBERS_INT8 ? new_byte_engine(m) : new_engine(m);
+    return kind == HEED_NUMBERS_INT8 ? new_int8_engine(m) : new_engine(m);
 }
 
 static void check_conversion(heed_model_config config)
@@ -443,7 +415,7 @@ static void wrong_calls_are_refused(void **state)
     assert_string_equal(err.text, "row 0 takes token 17, expected 0 to 16");
     err = (heed_error){0};
     assert_int_equal(heed_session_reorder(s, (const int32_t[]){1}, 1, &err), HEED_ARGUMENT);
-    assert_string_equal(err.text, "row 0 goes on from row 1, expected 0 to 0");
+    assert_string_equal(err.text, "row 0 continues row 1, expected 0 to 0");
     for (int i = 0; i < 5; i++)
         assert_int_equal(heed_session_step(s, bos, &out, NULL), HEED_OK);
     err = (heed_error){0};

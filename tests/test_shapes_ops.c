@@ -87,7 +87,7 @@ static void broadcast_values(void **state)
        23, 15, 26);
     heed_tape_reset(t);
     refused(heed_add(t, IN(HEED_SHAPE(2, 3), 1, 2, 3, 4, 5, 6), IN(HEED_SHAPE(2), 1, 2)),
-            "add: b is (2), expected (2,3), a row (3), a column (2,1) or one number");
+            "add: b is (2), expected (2,3), a row (3), a column (2,1) or a scalar");
     refused(heed_mul(t, IN(HEED_SHAPE(1), 1), NULL), "mul: input 2 is NULL");
     refused(heed_clamp(t, IN(HEED_SHAPE(1), 1), 2, 1), "clamp: low is 2, expected at most high, 1");
 }
@@ -149,7 +149,7 @@ static void reductions(void **state)
             (const heed_real[]){2, 3, 0, 0});
     heed_tape_reset(t);
     refused(heed_mean(t, heed_input(t, HEED_SHAPE(0, 3), NULL), HEED_ROWS),
-            "mean: x is (0,3), expected at least one number to reduce");
+            "mean: x is (0,3), expected at least one element to reduce");
     refused(heed_max(t, IN(HEED_SHAPE(1), 1), (heed_axis)9),
             "max: axis is 9, expected HEED_ALL, HEED_ROWS or HEED_COLS");
 }
@@ -275,7 +275,7 @@ static void shapes(void **state)
        5, 6, 8, 4, 5, 6);
     IS(heed_concat_rows(t, (heed_tensor *[]){x, IN(HEED_SHAPE(3), 0, 0, 1)}, 2), HEED_SHAPE(3, 3),
        1, 2, 3, 4, 5, 6, 0, 0, 1);
-    heed_tensor *s = heed_stack(t, (heed_tensor *[]){y, heed_slice_cols(t, x, 2, 3)}, 2);
+    heed_tensor *s = heed_stack_steps(t, (heed_tensor *[]){y, heed_slice_cols(t, x, 2, 3)}, 2);
     IS(s, HEED_SHAPE(2, 2, 1), 7, 8, 3, 6);
     IS(heed_unstack(t, s, 1), HEED_SHAPE(2, 1), 3, 6);
     IS(heed_transpose_last(t, x), HEED_SHAPE(3, 2), 1, 4, 2, 5, 3, 6);
@@ -296,14 +296,14 @@ static void shapes(void **state)
     refused(heed_concat_rows(t, (heed_tensor *[]){X, IN(HEED_SHAPE(1), 1)}, 2),
             "concat_rows: an input is (1), expected the columns of the first, (2,3)");
     refused(heed_concat_rows(t, NULL, 0), "concat_rows: an input is NULL");
-    refused(heed_stack(t, (heed_tensor *[]){X, IN(HEED_SHAPE(1), 1)}, 2),
-            "stack: an input is (1), expected (2,3) like the first");
+    refused(heed_stack_steps(t, (heed_tensor *[]){X, IN(HEED_SHAPE(1), 1)}, 2),
+            "stack_steps: an input is (1), expected (2,3) like the first");
     refused(heed_slice_cols(t, X, 1, 4), "slice_cols: x is (2,3), expected to contain 1 to 4");
     refused(heed_slice_rows(t, X, -1, 1), "slice_rows: x is (2,3), expected to contain -1 to 1");
     refused(heed_unstack(t, X, 2),
             "unstack: x is (2,3), expected two axes or more and more than 2 steps");
     refused(heed_reshape(t, X, HEED_SHAPE(5)),
-            "reshape: x is (2,3), expected as many numbers as (5)");
+            "reshape: x is (2,3), expected the same count as (5)");
     refused(heed_transpose_last(t, IN(HEED_SHAPE(1), 1)),
             "transpose_last: x is (1), expected (M,N) or (G,M,N)");
 #undef X

@@ -2,8 +2,8 @@
  * one. */
 #include "answers.h"
 
-#include "decode/translator.h"
-#include "text/vocab.h"
+#include "translate/translator.h"
+#include "vocab/vocabulary.h"
 #include "vocab_help.h"
 #include <pthread.h>
 

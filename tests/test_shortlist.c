@@ -1,9 +1,9 @@
 /* Shortlists: learned from pairs of sentences, chosen for each, and what decoding makes of them. */
 #include "small_transformer.h"
 
-#include "decode/engine.h"
-#include "decode/folder.h"
-#include "folder.h"
+#include "engine/engine.h"
+#include "engine/model_directory.h"
+#include "temp_folder.h"
 #include <heed/train.h>
 
 enum { WORDS = 30 };
@@ -221,7 +221,8 @@ static void so_are_those_of_long_lists(void **state)
     heed_model_free(m);
 }
 
-/* Catches: a prefix whose pieces are impossible because no word of the source asks for them. */
+/* Catches: a prefix whose pieces are impossible because no word of the source asks for them; log P
+ * of given tokens by another list than the scores have. */
 static void what_is_wanted_is_on_the_list(void **state)
 {
     (void)state;
@@ -234,6 +235,19 @@ static void what_is_wanted_is_on_the_list(void **state)
                      HEED_OK);
     assert_int_equal(heed_session_step(s, &bos, &out, NULL), HEED_OK);
     assert_true(holds(&out.choice[0], word(3, true)) && holds(&out.choice[0], wanted));
+    assert_false(holds(&out.choice[0], word(8, true)));
+    const heed_tokens list = out.choice[0];
+    int64_t column = 0;
+    while (list.id[column] != wanted)
+        column++;
+    const heed_real found = out.logit[column] - out.log_z[0];
+    const int32_t ids[] = {bos, wanted}, asked[] = {wanted, word(8, true)};
+    heed_real log_p[2];
+    const heed_extension x = {.tokens = {ids, 2}, .wanted = asked, .log_p = log_p};
+    assert_int_equal(heed_session_rewind(s, 0, 0, NULL), HEED_OK);
+    assert_int_equal(heed_session_extend(s, &x, 1, NULL, NULL), HEED_OK);
+    assert_memory_equal(&log_p[0], &found, sizeof found);
+    assert_true(log_p[1] == -(heed_real)INFINITY);
     heed_session_free(s);
     heed_engine_free(e);
 }

@@ -7,11 +7,11 @@
 
 #include <cmocka.h>
 
-#include "decode/align.h"
-#include "decode/translator.h"
-#include "folder.h"
 #include "spm_model.h"
+#include "temp_folder.h"
 #include "text/spans.h"
+#include "translate/align.h"
+#include "translate/translator.h"
 
 static heed_arena *arena;
 
@@ -179,7 +179,7 @@ static void cuts_between_spans(void **state)
             n += (size_t)snprintf(text + n, sizeof text - n, "{a%d}%s", i, i % 3 ? "," : ",,ab");
         heed__limits limits = {longest, longest, true, false, NULL};
         heed__line line;
-        assert_int_equal(heed__cut_line(v, text, &limits, arena, &line, &err), HEED_OK);
+        assert_int_equal(heed__split_line(v, text, &limits, arena, &line, &err), HEED_OK);
         int seen = 0;
         for (int64_t p = 0; p < line.parts; p++) {
             const heed__part *part = &line.part[p];
@@ -200,16 +200,16 @@ static void cuts_between_spans(void **state)
     }
     heed__limits limits = {100, 100, true, false, NULL};
     heed__line line;
-    assert_int_equal(heed__cut_line(v, "{a} {b} a {c} {d}! {a} a! {a} {b} {c} b {d}!", &limits,
-                                    arena, &line, &err),
+    assert_int_equal(heed__split_line(v, "{a} {b} a {c} {d}! {a} a! {a} {b} {c} b {d}!", &limits,
+                                      arena, &line, &err),
                      HEED_OK);
     assert_int_equal(line.parts, 2); /* few enough go together */
     assert_int_equal(line.part[0].spans, 5);
     /* Where there is nothing else, there is nothing to translate. */
-    assert_int_equal(heed__cut_line(v, "<b>{a}</b> -", &limits, arena, &line, &err), HEED_OK);
+    assert_int_equal(heed__split_line(v, "<b>{a}</b> -", &limits, arena, &line, &err), HEED_OK);
     assert_int_equal(line.parts, 0);
     assert_string_equal(line.copied, "<b>{a}</b> -");
-    assert_int_equal(heed__cut_line(v, "{a}\r{b}\n", &limits, arena, &line, &err), HEED_OK);
+    assert_int_equal(heed__split_line(v, "{a}\r{b}\n", &limits, arena, &line, &err), HEED_OK);
     assert_string_equal(line.copied, "{a} {b} ");
     assert_string_equal(heed__pharaoh_same(line.copied, arena, &err), "0-0 1-1");
     heed_vocab_free(v);

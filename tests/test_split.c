@@ -10,7 +10,7 @@
 #include "failing_allocator.h"
 #include "text/utf8.h"
 
-#include <heed/text.h>
+#include <heed/data.h>
 
 static heed_arena *arena;
 

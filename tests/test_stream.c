@@ -30,14 +30,14 @@ static void note(struct trace *t, int64_t number)
 static void note_batch(struct trace *t, const heed_batch *b)
 {
     note(t, b->epoch);
-    note(t, b->pairs);
-    for (int64_t i = 0; i < b->pairs; i++)
-        note(t, b->pair[i]);
-    for (int64_t i = 0; b->pairs && i < b->source->rows; i++)
-        note(t, b->source_ids[i]);
-    for (int64_t i = 0; b->pairs && i < b->target->rows; i++) {
-        note(t, b->target_in[i]);
-        note(t, b->target_out[i]);
+    note(t, b->examples);
+    for (int64_t i = 0; i < b->examples; i++)
+        note(t, b->example[i]);
+    for (int64_t i = 0; b->examples && i < b->source.rows->rows; i++)
+        note(t, b->source.ids[i]);
+    for (int64_t i = 0; b->examples && i < b->target.rows->rows; i++) {
+        note(t, b->target.ids[i]);
+        note(t, b->wanted[i]);
     }
 }
 
@@ -60,9 +60,9 @@ static struct trace read_all(const heed_batches_options *o, const heed_vocab *v,
             usleep(rest);
         heed_batches_next(b, batch, count, &err);
         assert_string_equal(err.text, "");
-        for (int i = 0; i < count && batch[i].pairs; i++)
+        for (int i = 0; i < count && batch[i].examples; i++)
             note_batch(&t, &batch[i]);
-    } while (batch[count - 1].pairs);
+    } while (batch[count - 1].examples);
     heed_batches_free(b);
     return t;
 }
@@ -108,7 +108,7 @@ static void seek_is_going_on(void **state)
         batch = next(b);
         note_batch(&t, &batch);
         begin[n + 1] = t.count;
-        if (!batch.pairs)
+        if (!batch.examples)
             break;
     }
     assert_int_equal(p[n].epoch, 2);
@@ -189,13 +189,15 @@ static void sampling_belongs_to_the_pair(void **state)
         o.source_sampling = o.target_sampling = 0.2;
         heed_error err = {0};
         heed_batches *b = heed_batches_new(corpus, subwords, subwords, &o, NULL, &err);
-        for (heed_batch batch; (batch = next(b)).pairs;)
-            for (int64_t i = 0; i < batch.pairs; i++) {
-                uint64_t *d = &digest[k][batch.epoch][batch.pair[i]];
-                for (int64_t j = batch.source->offset[i]; j < batch.source->offset[i + 1]; j++)
-                    *d = *d * 1000003 + (uint64_t)batch.source_ids[j];
-                for (int64_t j = batch.target->offset[i]; j < batch.target->offset[i + 1]; j++)
-                    *d = *d * 1000003 + (uint64_t)batch.target_out[j];
+        for (heed_batch batch; (batch = next(b)).examples;)
+            for (int64_t i = 0; i < batch.examples; i++) {
+                uint64_t *d = &digest[k][batch.epoch][batch.example[i]];
+                for (int64_t j = batch.source.rows->offset[i]; j < batch.source.rows->offset[i + 1];
+                     j++)
+                    *d = *d * 1000003 + (uint64_t)batch.source.ids[j];
+                for (int64_t j = batch.target.rows->offset[i]; j < batch.target.rows->offset[i + 1];
+                     j++)
+                    *d = *d * 1000003 + (uint64_t)batch.wanted[j];
             }
         heed_batches_free(b);
     }
@@ -264,7 +266,7 @@ static void memory_runs_out(void **state)
         heed_error err = {0};
         heed_batches *b = heed_batches_new(corpus, words, words, &o, &a, &err);
         heed_batch batch[5] = {0};
-        while (b && heed_batches_next(b, batch, 5, &err) == HEED_OK && batch[4].pairs)
+        while (b && heed_batches_next(b, batch, 5, &err) == HEED_OK && batch[4].examples)
             ;
         heed_batches_free(b);
         assert_int_equal(c.held, 0);

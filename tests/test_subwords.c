@@ -287,13 +287,13 @@ static void models_are_refused(void **state)
     refused("its type is 'word', expected 'unigram' or 'bpe'");
     put_specials(&model);
     put_piece(&model, "a", 1.0f / 0.0f, NORMAL);
-    refused("piece 13 makes no sense");
+    refused("piece 13 is invalid");
     put_specials(&model);
     put_piece(&model, "a\xff", -1, NORMAL);
-    refused("piece 13 makes no sense");
+    refused("piece 13 is invalid");
     put_specials(&model);
     put_piece(&model, "", -1, NORMAL);
-    refused("piece 13 makes no sense");
+    refused("piece 13 is invalid");
     model.size = 0;
     put_varint(&model, 1 << 3 | 2);
     put_varint(&model, (uint64_t)1 << 63);
@@ -349,12 +349,12 @@ static void character_maps(void **state)
         map[damage[i].unit + 1] = damage[i].value;
         put_specials(&model);
         put_specs(&model, 1, map, size);
-        refused("its character map makes no sense");
+        refused("its character map is invalid");
     }
     one_rule(map, 0);
     put_specials(&model);
     put_specs(&model, 1, map, size - 1); /* the last text has no end */
-    refused("its character map makes no sense");
+    refused("its character map is invalid");
 }
 
 /* Catches a crash, or a vocabulary that is not whole, from a file that was cut off or has wrong

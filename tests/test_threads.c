@@ -117,7 +117,7 @@ static heed_tensor *column(heed_tape *t, heed_tensor *x)
     X(concat_cols, heed_concat_cols(t, (heed_tensor *[]){x, y, x}, 3)) \
     X(concat_rows, heed_concat_rows(t, (heed_tensor *[]){x, w, y}, 3)) \
     X(transpose_last, heed_transpose_last(t, x)) \
-    X(stack, heed_stack(t, (heed_tensor *[]){x, y}, 2)) \
+    X(stack_steps, heed_stack_steps(t, (heed_tensor *[]){x, y}, 2)) \
     X(segment_shift, heed_segment_shift(t, x, b->s, 2, v)) \
     X(segment_reverse, heed_segment_reverse(t, x, b->s)) \
     X(cross_entropy, heed_cross_entropy(t, x, b->ids, 0.1)) \

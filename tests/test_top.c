@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/top.h"
+#include "search/top.h"
 
 enum { MAX_V = 900, ROWS = 3, MOST = 32, PEAKS = MAX_V / HEED_PEAK_COLUMNS + 1 };
 
@@ -144,7 +144,7 @@ static void test_no_log_probability(void **state)
             assert_false(heed__top_scan(&top, &v, &f, -200, 1, &bad)); /* far behind the first */
             assert_int_equal(bad, at);
             heed_error err = {0};
-            assert_int_equal(heed__not_log_p(&v, bad, 3, &err), HEED_NUMERIC);
+            assert_int_equal(heed__bad_column(&v, bad, 3, &err), HEED_NUMERIC);
             assert_non_null(strstr(err.text, "(after 3 tokens of a sentence)"));
         }
 }

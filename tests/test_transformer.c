@@ -21,14 +21,14 @@ static void no_token_sees_a_later_one(void **state)
         struct pairs *p = draw_pairs(5, 1);
         heed_batch b = pack(p, 0, p->count);
         heed_real *whole = score(m, t, &b);
-        int32_t *in = (int32_t *)b.target_in;
-        for (int64_t s = 0; s < b.pairs; s++)
-            for (int64_t n = b.target->offset[s] + 1; n < b.target->offset[s + 1]; n++) {
+        int32_t *in = (int32_t *)b.target.ids;
+        for (int64_t s = 0; s < b.examples; s++)
+            for (int64_t n = b.target.rows->offset[s] + 1; n < b.target.rows->offset[s + 1]; n++) {
                 int32_t kept = in[n];
                 in[n] = 3 + (kept + 1) % (VOCABULARY - 3);
                 heed_real *other = score(m, t, &b);
-                for (int64_t i = 0; i < b.target->rows; i++) {
-                    bool after = i >= n && i < b.target->offset[s + 1];
+                for (int64_t i = 0; i < b.target.rows->rows; i++) {
+                    bool after = i >= n && i < b.target.rows->offset[s + 1];
                     assert_true(after == (whole[i] != other[i]));
                 }
                 free(other);
@@ -52,14 +52,14 @@ static void a_source_token_changes_its_own_sentence_only(void **state)
     struct pairs *p = draw_pairs(4, 2);
     heed_batch b = pack(p, 0, p->count);
     heed_real *whole = score(m, t, &b);
-    int32_t *ids = (int32_t *)b.source_ids;
-    for (int64_t s = 0; s < b.pairs; s++)
-        for (int64_t n = b.source->offset[s]; n < b.source->offset[s + 1]; n++) {
+    int32_t *ids = (int32_t *)b.source.ids;
+    for (int64_t s = 0; s < b.examples; s++)
+        for (int64_t n = b.source.rows->offset[s]; n < b.source.rows->offset[s + 1]; n++) {
             int32_t kept = ids[n];
             ids[n] = 3 + (kept + 1) % (VOCABULARY - 3);
             heed_real *other = score(m, t, &b);
-            for (int64_t i = 0; i < b.target->rows; i++) {
-                bool own = i >= b.target->offset[s] && i < b.target->offset[s + 1];
+            for (int64_t i = 0; i < b.target.rows->rows; i++) {
+                bool own = i >= b.target.rows->offset[s] && i < b.target.rows->offset[s + 1];
                 assert_true(own == (whole[i] != other[i]));
             }
             free(other);
@@ -109,8 +109,8 @@ static void packed_sentences_are_the_sentences(void **state)
             sum += add_loss(m, t, &one, &nll_one);
             nll_sum += nll_one;
             heed_real *alone = score(m, t, &one);
-            for (int64_t n = 0; n < one.target->rows; n++)
-                assert_near((double)alone[n], (double)scores[all.target->offset[i] + n], SAME);
+            for (int64_t n = 0; n < one.target.rows->rows; n++)
+                assert_near((double)alone[n], (double)scores[all.target.rows->offset[i] + n], SAME);
             free(alone);
         }
         assert_near(loss, sum, SAME);
@@ -141,12 +141,12 @@ static void loss_and_score_agree(void **state)
     heed_batch b = pack(p, 0, p->count);
     double nll, loss = add_loss(m, t, &b, &nll), sum = 0;
     heed_real *scores = score(m, t, &b);
-    for (int64_t n = 0; n < b.target->rows; n++)
+    for (int64_t n = 0; n < b.target.rows->rows; n++)
         sum -= (double)scores[n];
     assert_near(loss, sum, SAME);
     assert_near(nll, sum, SAME);
     heed_tape_reset(t);
-    double tokens = (double)b.target->rows;
+    double tokens = (double)b.target.rows->rows;
     assert_near((double)heed_tensor_data(heed_model_loss(m, t, &b, 1 / tokens, NULL))[0],
                 sum / tokens, SAME);
     /* Unit logits: log V + 1/2 to begin with, whatever the number of sentences. */

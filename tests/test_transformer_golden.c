@@ -35,6 +35,9 @@ static heed_model *golden_model(bool pre_norm)
                                             .transformer = {.ff = GOLDEN_FF,
                                                             .heads = GOLDEN_HEADS,
                                                             .activation = HEED_RELU,
+                                                            .ff_bias = true,
+                                                            .norm_eps = 1e-6,
+                                                            .embedding_scale = true,
                                                             .pre_norm = pre_norm,
                                                             .residual = true,
                                                             .scale_scores = true,
@@ -106,7 +109,7 @@ static void follow(bool pre_norm, const struct golden *g)
     for (int step = 1; step <= GOLDEN_STEPS; step++) {
         heed_batch b = next_batch(arena, &at);
         heed_tape_reset(t);
-        heed_tensor *loss = heed_model_loss(m, t, &b, 1 / (double)b.target->rows, NULL);
+        heed_tensor *loss = heed_model_loss(m, t, &b, 1 / (double)b.target.rows->rows, NULL);
         assert_int_equal(heed_backward(t, loss), HEED_OK);
         const double found = (double)heed_tensor_data(loss)[0];
         if (!(fabs(found - g->loss[step - 1]) <= ALLOWED))

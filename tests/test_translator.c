@@ -8,10 +8,10 @@
 #include <ctype.h>
 #include <math.h>
 
-#include "decode/translator.h"
 #include "failing_allocator.h"
-#include "folder.h"
+#include "temp_folder.h"
 #include "toy_fixture.h"
+#include "translate/translator.h"
 
 static const heed_search_options beam_4 = {
     .beam = 4, .length_penalty = 0.6, .n_best = 1, .extra_length = 50};
@@ -134,10 +134,10 @@ static void test_score_is_the_full_pass(void **state)
     const heed_real *log_p = heed_model_score(model, t, &batch);
     assert_non_null(log_p);
     for (int i = 0; i < N; i++) {
-        int64_t begin = batch.target->offset[i];
-        assert_int_equal(score[i].count, batch.target->offset[i + 1] - begin);
+        int64_t begin = batch.target.rows->offset[i];
+        assert_int_equal(score[i].count, batch.target.rows->offset[i + 1] - begin);
         for (int64_t k = 0; k < score[i].count; k++) {
-            assert_int_equal(score[i].id[k], batch.target_out[begin + k]);
+            assert_int_equal(score[i].id[k], batch.wanted[begin + k]);
             assert_true(fabs((double)(score[i].token_log_p[k] - log_p[begin + k])) < 1e-5);
         }
     }
@@ -319,7 +319,7 @@ static void test_cuts_at_sentence_ends(void **state)
     heed_error err = {0};
     assert_int_equal(heed__encode_line(vocab, text, arena, &whole, &repaired, &err), HEED_OK);
     heed__limits limits = {15, 15, false, false, NULL};
-    assert_int_equal(heed__cut_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
+    assert_int_equal(heed__split_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
     assert_true(line.parts > whole.count / 15 && line.parts < 40);
     int64_t at = 0;
     for (int64_t i = 0; i < line.parts; i++) {
@@ -351,7 +351,7 @@ static void test_cuts_only_what_is_too_long(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         heed__line line;
         heed_error err = {0};
-        assert_int_equal(heed__cut_line(vocab, text, &cases[c].limits, arena, &line, &err),
+        assert_int_equal(heed__split_line(vocab, text, &cases[c].limits, arena, &line, &err),
                          HEED_OK);
         assert_int_equal(line.parts, cases[c].parts);
         for (int64_t i = 0; i < line.parts; i++)
@@ -361,7 +361,7 @@ static void test_cuts_only_what_is_too_long(void **state)
     heed__line line;
     heed_error err = {0};
     heed__limits limits = {6, 8, false, false, NULL};
-    assert_int_equal(heed__cut_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
+    assert_int_equal(heed__split_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
     assert_int_equal(line.part[0].tokens.count, 2);
     assert_int_equal(line.part[line.parts - 1].tokens.count, 2);
     assert_int_equal(line.part[line.parts - 2].tokens.count, 6);

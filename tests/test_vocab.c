@@ -118,7 +118,7 @@ static void learning_is_refused(void **state)
     static const char *const some[] = {"a", "b\xff", "c", "\xc3", NULL};
     assert_int_equal(learn(&o, some, in_folder("v"), &logged, &err), HEED_OK);
     assert_string_equal(logged.text,
-                        "2 of 4 lines are not UTF-8 and were left out (the first is line 2)\n");
+                        "2 of 4 lines are not UTF-8 and were skipped (the first is line 2)\n");
     heed_vocab *v = open_vocab(in_folder("v"), NULL);
     assert_int_equal(heed_vocab_size(v), 15);
     heed_vocab_free(v);

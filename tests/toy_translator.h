@@ -3,8 +3,8 @@
 #ifndef HEED_TESTS_TOY_TRANSLATOR_H
 #define HEED_TESTS_TOY_TRANSLATOR_H
 
-#include <heed/decode.h>
 #include <heed/heed.h>
+#include <heed/translate.h>
 
 enum { TOY_WORDS = 12, TOY_LONGEST = 16, TOY_SENTENCE = 15, TOY_STEPS = 700 };
 
@@ -17,6 +17,9 @@ static const heed_model_config toy_config = {
     .transformer = {.ff = 64,
                     .heads = 2,
                     .activation = HEED_RELU,
+                    .ff_bias = true,
+                    .norm_eps = 1e-6,
+                    .embedding_scale = true,
                     .residual = true,
                     .scale_scores = true,
                     .positions = HEED_POSITIONS_SINUSOID},

@@ -2,9 +2,9 @@
 #ifndef HEED_TESTS_VOCAB_HELP_H
 #define HEED_TESTS_VOCAB_HELP_H
 
-#include <heed/text.h>
+#include <heed/data.h>
 
-#include "folder.h"
+#include "temp_folder.h"
 
 /* Lines given as an array that ends with NULL. */
 struct given {

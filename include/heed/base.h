@@ -1,4 +1,4 @@
-/* base.h: the ground everything stands on: numbers, errors, memory, log, random numbers, threads.
+/* base.h: what everything else uses: errors, memory, log, random numbers, clock, files.
  *
  * Errors.  A call that can fail returns a heed_status and takes a heed_error last (NULL if the text
  * is not wanted).  Objects that collect work (tape, parameter set) keep their first error instead;
@@ -64,7 +64,7 @@ const char *heed_status_text(heed_status status);
 
 /* ---- memory ---- */
 
-/* `allocate` returns size bytes aligned to 64, or NULL; `release` gets the size that was asked for.
+/* `allocate` returns size bytes aligned to 64, or NULL; `release` gets the size that was allocated.
  * Both must be safe to call from any thread.  The struct is copied; `context` must outlive its
  * users. */
 typedef struct heed_allocator {
@@ -73,22 +73,22 @@ typedef struct heed_allocator {
     void *context;
 } heed_allocator;
 
-/* An arena hands out 64-byte aligned memory that lives until reset or free; it never moves.
- * Reset keeps the chunks, so a loop of equal steps stops asking the allocator after its first. */
+/* An arena gives 64-byte aligned memory that lives until reset or free and never moves.  Reset
+ * keeps the chunks, so a loop of equal steps allocates nothing after its first step. */
 typedef struct heed_arena heed_arena;
 heed_arena *heed_arena_new(const heed_allocator *allocator, heed_error *err);
 void heed_arena_free(heed_arena *arena);
 /* Not zeroed; NULL when memory is short.  A size of 0 gives a valid pointer. */
 void *heed_arena_allocate(heed_arena *arena, size_t size);
 void heed_arena_reset(heed_arena *arena);
-/* Bytes handed out since the last reset, and bytes held from the allocator. */
+/* Bytes allocated from the arena since the last reset, and bytes it holds from the allocator. */
 size_t heed_arena_used(const heed_arena *arena);
 size_t heed_arena_held(const heed_arena *arena);
 
 /* ---- log ---- */
 
 typedef enum heed_log_level { HEED_LOG_DEBUG, HEED_LOG_INFO, HEED_LOG_WARNING } heed_log_level;
-/* The library itself prints nothing: what it has to say goes here, a line without its end. */
+/* The library itself prints nothing: messages go here, one line each, without the line end. */
 typedef struct heed_log_sink {
     void (*write)(void *context, heed_log_level level, const char *line);
     void *context;
@@ -96,13 +96,14 @@ typedef struct heed_log_sink {
 
 /* ---- random numbers ---- */
 
-/* Counter-based (Philox4x32-7): every element of a stream can be computed alone, in any order.
- * A stream is named by what it is for, so nothing is stored and a resumed run draws the same. */
+/* Counter-based (Philox4x32-7): every element of a stream can be computed alone, in any order.  A
+ * stream is named by its purpose, so nothing is stored and a resumed run draws the same numbers. */
 typedef struct heed_rng_key {
     uint64_t seed;
     uint64_t step;
     uint32_t micro_batch;
     uint32_t rank;
+    uint32_t set; /* of parameters that is trained: where several take turns in a step */
     uint64_t node;
 } heed_rng_key;
 
@@ -116,8 +117,18 @@ heed_rng heed_rng_stream(const heed_rng_key *key);
 uint32_t heed_rng_bits(const heed_rng *rng, uint64_t i);
 double heed_rng_uniform(const heed_rng *rng, uint64_t i);
 double heed_rng_normal(const heed_rng *rng, uint64_t i);
-/* An integer in [0,n), n > 0, without bias worth naming (n far below 2^32). */
+/* An integer in [0,n), n > 0, with negligible bias (n far below 2^32). */
 int64_t heed_rng_below(const heed_rng *rng, uint64_t i, int64_t n);
+
+/* ---- clock, files ---- */
+
+/* Seconds of the monotonic clock: only differences mean something. */
+double heed_clock_seconds(void);
+/* Writes a text file whole or not at all: under a temporary name, synced, then renamed. */
+heed_status heed_text_save(const char *path, const char *text, heed_error *err);
+/* One byte of UTF-8 text as it stands in a JSON string: an escape, or the byte itself.  Returns
+ * out. */
+const char *heed_json_escape(char c, char out[8]);
 
 /* ---- the machine ---- */
 
@@ -125,7 +136,7 @@ int64_t heed_rng_below(const heed_rng *rng, uint64_t i, int64_t n);
 typedef struct heed_machine {
     const char *cpu;             /* "AMD EPYC ..." */
     const char *instruction_set; /* the kernels picked: "baseline", "avx2", "avx512" */
-    const char *blas;            /* the flavour really loaded: "OpenBLAS 0.3.21 ... openmp" */
+    const char *blas;            /* the one really loaded: "OpenBLAS 0.3.21 ... openmp" */
     int threads;                 /* processors this process may use */
 } heed_machine;
 void heed_machine_describe(heed_machine *machine);

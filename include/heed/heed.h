@@ -44,15 +44,19 @@
 
 #include <heed/attention.h>
 #include <heed/base.h>
-#include <heed/decode.h>
+#include <heed/data.h>
+#include <heed/engine.h>
 #include <heed/io.h>
 #include <heed/metric.h>
 #include <heed/model.h>
 #include <heed/nn.h>
 #include <heed/ops.h>
+#include <heed/search.h>
 #include <heed/show.h>
 #include <heed/tensor.h>
 #include <heed/text.h>
 #include <heed/train.h>
+#include <heed/translate.h>
+#include <heed/vocab.h>
 
 #endif

@@ -31,7 +31,7 @@ typedef struct heed_stored {
     heed_dtype dtype;
     int rank; /* 0 for a scalar */
     int64_t dim[HEED_STORED_MAX_RANK];
-    const void *data; /* straight in the mapping; alignment is the file's */
+    const void *data; /* in the mapping, unaligned */
     size_t bytes;
 } heed_stored;
 
@@ -47,11 +47,11 @@ int heed_safetensors_count(const heed_safetensors *f);
 const heed_stored *heed_safetensors_at(const heed_safetensors *f, int i);
 const heed_stored *heed_safetensors_find(const heed_safetensors *f, const char *name); /* or NULL */
 const char *heed_safetensors_metadata(const heed_safetensors *f, const char *key);     /* or NULL */
-/* Converts element begin .. begin+count of a stored tensor of any dtype to real numbers. */
+/* Converts elements begin .. begin+count of a stored tensor of any dtype to reals. */
 heed_status heed_stored_read(const heed_stored *s, heed_real *out, int64_t begin, int64_t count,
                              heed_error *err);
 
-/* Writing: collect, then write in one go under a temporary name, synced and renamed.  Data is
+/* Writing: add, then write the whole file under a temporary name, sync and rename.  Data is
  * borrowed until write. */
 typedef struct heed_safetensors_writer heed_safetensors_writer;
 heed_safetensors_writer *heed_safetensors_writer_new(const heed_allocator *allocator,
@@ -68,9 +68,6 @@ heed_status heed_safetensors_writer_write(heed_safetensors_writer *w, const char
  * wrongly shaped tensor and changes nothing then. */
 heed_status heed_params_save(const heed_params *p, const char *path, heed_error *err);
 heed_status heed_params_load(heed_params *p, const char *path, heed_error *err);
-
-/* A text as a file, in the same way: under a temporary name, synced and renamed. */
-heed_status heed_text_save(const char *path, const char *text, heed_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,11 @@
-/* metric.h: BLEU, chrF and TER as sacreBLEU computes them, and whether a difference means anything.
+/* metric.h: BLEU, chrF and TER as sacreBLEU computes them, and significance tests.
  *
  *     heed_bleu_options o = {.tokenize = HEED_TOKENIZE_13A};
  *     heed_bleu(&o, hypotheses, references, n, &result, &err);
  *
- * Texts are UTF-8, one sentence each, NUL-terminated, with one reference a sentence; what is not
- * UTF-8 counts as U+FFFD.  Scores are of the whole set, from 0 to 100 (TER: edits for each hundred
- * reference words, so less is better).  For a single sentence: n = 1, and effective_order in BLEU.
- */
+ * Texts are UTF-8, one sentence each, NUL-terminated, with one reference per sentence; invalid
+ * UTF-8 counts as U+FFFD.  Scores are of the whole set, from 0 to 100 (TER: edits per hundred
+ * reference words, lower is better).  For a single sentence: n = 1, and effective_order in BLEU. */
 #ifndef HEED_METRIC_H
 #define HEED_METRIC_H
 
@@ -67,8 +66,8 @@ heed_status heed_ter(const heed_ter_options *o, const char *const *hypothesis,
 const char *heed_ter_signature(const heed_ter_options *o, char *text, size_t size);
 
 /* Paired bootstrap, as sacreBLEU's: test sets are drawn from this one with replacement, both
- * systems scored on each, and p is how often their difference strays from its mean by as much as
- * they really differ.  1 for a system against itself.  The same seed gives the same numbers. */
+ * systems scored on each, and p is how often their difference deviates from its mean by at least
+ * the observed difference.  1 for a system against itself.  The same seed gives the same result. */
 typedef struct heed_bootstrap {
     double score[2];          /* of a and b on the whole set */
     double mean[2], width[2]; /* over the resamples: mean and half of the 95 % interval */

@@ -7,8 +7,8 @@
 #ifndef HEED_MODEL_H
 #define HEED_MODEL_H
 
-#include <heed/attention.h>
 #include <heed/options.h>
+#include <heed/stack.h>
 #include <heed/text.h>
 
 #ifdef __cplusplus
@@ -17,7 +17,13 @@ extern "C" {
 
 /* ---- configuration ---- */
 
-typedef enum heed_arch { HEED_ARCH_TRANSFORMER, HEED_ARCH_RNN } heed_arch;
+typedef enum heed_arch {
+    HEED_ARCH_TRANSFORMER, /* encoder and decoder */
+    HEED_ARCH_RNN,         /* recurrent translators */
+    HEED_ARCH_DECODER,     /* a decoder alone: a language model */
+    HEED_ARCH_ENCODER,     /* an encoder alone: masked language models, taggers, classifiers */
+} heed_arch;
+#define HEED_ARCH_WORDS "transformer", "rnn", "decoder", "encoder"
 /* Which matrices are one: source embedding, target embedding, output projection. */
 typedef enum heed_tying { HEED_TIE_NONE, HEED_TIE_TARGET, HEED_TIE_ALL } heed_tying;
 
@@ -31,19 +37,28 @@ typedef struct heed_attention_config {
     double dropout; /* on weights */
 } heed_attention_config;
 
-/* "Attention Is All You Need", every part settable.  Names of the paper in the comments. */
+/* "Attention Is All You Need", every part settable.  Names of the paper in the comments.  Decoders
+ * and encoders alone are made of the same. */
 typedef struct heed_transformer_config {
     int64_t ff;        /* d_ff */
     int64_t heads;     /* h */
     int64_t d_k, d_v;  /* 0: d / heads */
     double ff_dropout; /* inside the feed-forward network */
     int activation;    /* heed_activation */
+    bool ff_gated;     /* activation(x W_gate) * (x W_up) */
+    bool ff_bias;      /* in the feed-forward network's products */
     bool pre_norm;     /* x + Sublayer(Norm(x)), with final norms */
     int norm;          /* heed_norm_kind */
+    double norm_eps;   /* inside the norms' roots */
     bool residual;     /* off only to show what it is for */
     bool scale_scores; /* by 1/sqrt(d_k); off only to show what it is for */
     int positions;     /* heed_positions */
     bool attention_bias;
+    bool embedding_scale; /* embeddings times sqrt(d) */
+    bool embedding_norm;  /* a norm on the sum of token, position and type */
+    int64_t types;        /* of tokens, as BERT's A and B; 0: none */
+    bool head_transform;  /* a dense layer, the activation and a norm before the output */
+    bool output_bias;
 } heed_transformer_config;
 
 /* Sutskever, Bahdanau, Luong: recurrent translators. */
@@ -79,8 +94,13 @@ typedef struct heed_model_config {
     heed_rnn_config rnn;
     int64_t longest; /* tokens a sentence may have, EOS included */
     double label_smoothing;
-    int64_t source_vocabulary, target_vocabulary; /* sizes; set from the vocabularies */
+    /* What the data decide; an architecture with one side has the other's vocabulary 0. */
+    int64_t source_vocabulary, target_vocabulary; /* sizes */
+    int64_t features; /* columns of what an encoder reads instead of tokens; 0: tokens */
+    int64_t labels;   /* that an encoder chooses among; 0: its vocabulary */
 } heed_model_config;
+/* What the options are if none is given. */
+heed_status heed_model_defaults(heed_model_config *config, heed_error *err);
 
 /* Words for HEED_OPTION_CHOICE. */
 #define HEED_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -91,7 +111,7 @@ const heed_option_bundle *heed_model_presets(void);
 /* The option fields of a model configuration inside the struct `owner`, member `at`: what makes
  * --heads, its help and its line in config.json. */
 #define HEED_MODEL_OPTIONS(owner, at)                                                              \
-    HEED_OPTION_CHOICE(owner, at.arch, "arch", "transformer", HEED_WORDS("transformer", "rnn"),    \
+    HEED_OPTION_CHOICE(owner, at.arch, "arch", "transformer", HEED_WORDS(HEED_ARCH_WORDS),         \
                        "architecture"),                                                            \
         HEED_OPTION_INT(owner, at.encoder_layers, "encoder-layers", "6", 1, 256, "N",              \
                         "layers of the encoder"),                                                  \
@@ -129,10 +149,16 @@ const heed_option_bundle *heed_model_presets(void);
             owner, at.transformer.activation, "activation", "relu",                                \
             HEED_WORDS("identity", "relu", "gelu", "gelu-tanh", "silu", "tanh", "sigmoid"),        \
             "of the feed-forward network"),                                                        \
+        HEED_OPTION_BOOL(owner, at.transformer.ff_gated, "ff-gated", NULL,                         \
+                         "a second product gates the first: activation(x W) * (x V)"),             \
+        HEED_OPTION_BOOL(owner, at.transformer.ff_bias, "ff-bias", "true",                         \
+                         "biases in the feed-forward network's products"),                         \
         HEED_OPTION_BOOL(owner, at.transformer.pre_norm, "pre-norm", NULL,                         \
                          "normalise before each sublayer instead of after"),                       \
         HEED_OPTION_CHOICE(owner, at.transformer.norm, "norm", "layer",                            \
                            HEED_WORDS("layer", "rms", "batch"), "kind of normalisation"),          \
+        HEED_OPTION_REAL(owner, at.transformer.norm_eps, "norm-eps", "1e-6", 1e-12, 0.1, "X",      \
+                         "added to the variance that a norm divides by the root of"),              \
         HEED_OPTION_BOOL(owner, at.transformer.residual, "residual", "true",                       \
                          "add each sublayer's input to its output"),                               \
         HEED_OPTION_BOOL(owner, at.transformer.scale_scores, "scale-scores", "true",               \
@@ -142,6 +168,16 @@ const heed_option_bundle *heed_model_presets(void);
                            "how the model knows the order of tokens"),                             \
         HEED_OPTION_BOOL(owner, at.transformer.attention_bias, "attention-bias", NULL,             \
                          "biases in attention's four products; the paper has none"),               \
+        HEED_OPTION_BOOL(owner, at.transformer.embedding_scale, "embedding-scale", "true",         \
+                         "multiply embeddings with the root of d"),                                \
+        HEED_OPTION_BOOL(owner, at.transformer.embedding_norm, "embedding-norm", NULL,             \
+                         "normalise the sum of token, position and type"),                         \
+        HEED_OPTION_INT(owner, at.transformer.types, "types", "0", 0, 1024, "N",                   \
+                        "types of tokens, each with an embedding of its own; 0: none"),            \
+        HEED_OPTION_BOOL(owner, at.transformer.head_transform, "head-transform", NULL,             \
+                         "a dense layer, the activation and a norm before the output"),            \
+        HEED_OPTION_BOOL(owner, at.transformer.output_bias, "output-bias", NULL,                   \
+                         "a bias for each token or label of the output"),                          \
         HEED_OPTION_CHOICE(                                                                        \
             owner, at.tying, "tying", "all", HEED_WORDS("none", "target", "all"),                  \
             "which of source embedding, target embedding and output projection are one matrix"),   \
@@ -161,6 +197,19 @@ const heed_option_bundle *heed_model_presets(void);
                         "tokens that a sentence may have"),                                        \
         HEED_OPTION_REAL(owner, at.label_smoothing, "label-smoothing", "0.1", 0, 0.99, "E",        \
                          "share of the target spread over the vocabulary")
+
+/* ---- batches ---- */
+
+/* B examples.  A translation: source x1 .. xm EOS, target BOS y1 .. yn, wanted y1 .. yn EOS. */
+typedef struct heed_batch {
+    int64_t epoch;                  /* from 0 */
+    int64_t examples;               /* B; 0 at the end of a stream that ends */
+    heed_batch_side source, target; /* target.ids is what the decoder reads */
+    const int32_t *wanted;          /* (wanted_count) the right answers, */
+    const int32_t *wanted_row;      /* and the rows they stand at; NULL: answer i at row i */
+    int64_t wanted_count;           /* what the loss is divided by */
+    const int64_t *example;         /* (B) index into the data */
+} heed_batch;
 
 /* ---- models ---- */
 
@@ -185,13 +234,17 @@ typedef struct heed_model_cost {
 } heed_model_cost;
 heed_model_cost heed_model_costs(const heed_model *m);
 
-/* weight * (smoothed cross-entropy, summed over the target tokens); *nll, if not NULL, receives the
- * unsmoothed sum without weight. */
+/* weight * (smoothed cross-entropy, summed over the wanted answers); *nll, if not NULL, receives
+ * the unsmoothed sum without weight. */
 heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch *batch,
                              double weight, double *nll);
-/* Log-probability of every target token of the batch, (N_target) in packed order; lives until the
- * tape is reset.  NULL after an error of the tape. */
+/* The hidden states before the head, (N,D), of all rows of the target, or of the only side. */
+heed_tensor *heed_model_hidden(const heed_model *m, heed_tape *t, const heed_batch *batch);
+/* What the two below compute has no gradient, and lives until the tape is reset.
+ * Log-probability of every wanted answer, (wanted_count).  NULL after an error of the tape. */
 const heed_real *heed_model_score(const heed_model *m, heed_tape *t, const heed_batch *batch);
+/* Of all that could be answered, (wanted_count,V) at wanted_row, or (N,V) at all rows. */
+heed_tensor *heed_model_logits(const heed_model *m, heed_tape *t, const heed_batch *batch);
 /* Every attention of one forward pass over a batch, sentence by sentence: maps of sentence b have
  * .sentence == b.  Lives until the tape is reset; returns how many there are, 0 after an error. */
 int64_t heed_model_attention(const heed_model *m, heed_tape *t, const heed_batch *batch,

@@ -1,8 +1,8 @@
 /* ops.h: the differentiable operators.  Each computes at once, records itself on the tape and
  * returns a tensor that lives until heed_tape_reset, or NULL after the tape's first error.
  *
- * Rows and columns: unless it says otherwise an operator works on each row (last axis) of its input
- * and gives the same shape back.  Index arrays and segments are borrowed until heed_tape_reset. */
+ * Rows and columns: unless stated otherwise an operator works on each row (last axis) of its input
+ * and returns the same shape.  Index arrays and segments are borrowed until heed_tape_reset. */
 #ifndef HEED_OPS_H
 #define HEED_OPS_H
 
@@ -15,7 +15,7 @@ extern "C" {
 /* ---- arithmetic ---- */
 
 /* b has a's shape, or is a row (cols) or (1,cols) used for every row of a, or a column (rows,1)
- * used for every column of a, or a single number. */
+ * used for every column of a, or a scalar. */
 heed_tensor *heed_add(heed_tape *t, heed_tensor *a, heed_tensor *b);
 heed_tensor *heed_sub(heed_tape *t, heed_tensor *a, heed_tensor *b);
 heed_tensor *heed_mul(heed_tape *t, heed_tensor *a, heed_tensor *b);
@@ -41,6 +41,8 @@ typedef enum heed_activation {
     HEED_TANH,
     HEED_SIGMOID,
 } heed_activation;
+/* The activation of that name; HEED_IDENTITY: x itself. */
+heed_tensor *heed_activate(heed_tape *t, heed_tensor *x, heed_activation f);
 heed_tensor *heed_relu(heed_tape *t, heed_tensor *x);
 heed_tensor *heed_gelu(heed_tape *t, heed_tensor *x);
 heed_tensor *heed_gelu_tanh(heed_tape *t, heed_tensor *x);
@@ -71,6 +73,8 @@ heed_tensor *heed_unit(heed_tape *t, heed_tensor *x, int64_t parts, double eps);
 
 /* ---- softmax and reductions ---- */
 
+/* Maxima, here and in heed_maxout and heed_top_k, propagate NaN: it counts as the largest. */
+
 /* A fully masked row (all -inf) gives zeros (log-softmax: -inf) and a zero gradient. */
 heed_tensor *heed_softmax(heed_tape *t, heed_tensor *x);
 heed_tensor *heed_log_softmax(heed_tape *t, heed_tensor *x);
@@ -82,8 +86,8 @@ heed_tensor *heed_segment_mean(heed_tape *t, heed_tensor *x, const heed_segments
 heed_tensor *heed_segment_max(heed_tape *t, heed_tensor *x, const heed_segments *s);
 
 typedef enum heed_axis { HEED_ALL, HEED_ROWS, HEED_COLS } heed_axis;
-/* HEED_ALL: one number (1).  HEED_COLS: each row reduced over its columns, -> (rows,1).
- * HEED_ROWS: each column reduced over all rows, -> (1,cols). */
+/* HEED_ALL: a scalar (1).  HEED_COLS: each row reduced over its columns, -> (rows,1).  HEED_ROWS:
+ * each column reduced over all rows, -> (1,cols). */
 heed_tensor *heed_sum(heed_tape *t, heed_tensor *x, heed_axis axis);
 heed_tensor *heed_mean(heed_tape *t, heed_tensor *x, heed_axis axis);
 heed_tensor *heed_max(heed_tape *t, heed_tensor *x, heed_axis axis);
@@ -98,13 +102,13 @@ heed_tensor *heed_top_k(heed_tape *t, heed_tensor *x, int64_t k, const int32_t *
 heed_tensor *heed_layer_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, heed_tensor *bias,
                              double eps);
 heed_tensor *heed_rms_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, double eps);
-/* Per column over all rows.  While the tape trains: the batch's statistics, and running =
- * (1-momentum) running + momentum batch (unbiased variance); otherwise the running ones.  mean,
- * variance (D) are state, not trained. */
+/* Per column over all rows.  In training: the batch's statistics, and running = (1-momentum)
+ * running + momentum batch (unbiased variance) once the update ends (heed_state_add); otherwise the
+ * running ones.  mean, variance (D) are state, not trained; other tensors stay. */
 heed_tensor *heed_batch_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, heed_tensor *bias,
                              heed_tensor *running_mean, heed_tensor *running_variance,
                              double momentum, double eps);
-/* While the tape trains: zero with probability rate, else x / (1 - rate).  rate in [0,1). */
+/* In training: zero with probability rate, else x / (1 - rate).  rate in [0,1). */
 heed_tensor *heed_dropout(heed_tape *t, heed_tensor *x, double rate);
 /* layer_norm(x + dropout(y)), fused; the order of the paper's sublayer (post-norm). */
 heed_tensor *heed_add_norm(heed_tape *t, heed_tensor *x, heed_tensor *y, heed_tensor *gain,
@@ -115,7 +119,7 @@ heed_tensor *heed_add_dropout(heed_tape *t, heed_tensor *x, heed_tensor *y, doub
 /* ---- rows, columns, shapes ---- */
 
 /* dropout(scale * table[ids[n]] + positions[n]): table (V,D), ids (N) -> (N,D).  A negative id
- * gives a zero row and takes no gradient.  positions NULL, or (P,D) with row position_ids[n] added;
+ * gives a zero row and gets no gradient.  positions NULL, or (P,D) with row position_ids[n] added;
  * a position table that needs a gradient gets one. */
 typedef struct heed_embedding_options {
     double scale; /* 0 means 1 */
@@ -127,13 +131,13 @@ heed_tensor *heed_embedding(heed_tape *t, heed_tensor *table, const int32_t *ids
                             const heed_embedding_options *options);
 /* y[n] = x[index[n]]; a negative index gives a zero row. */
 heed_tensor *heed_gather_rows(heed_tape *t, heed_tensor *x, const int32_t *index, int64_t n);
-/* y (rows,D), y[index[n]] += x[n], other rows zero; a negative index drops the row. */
+/* y (rows,D), y[index[n]] += x[n], other rows zero; a negative index skips the row. */
 heed_tensor *heed_scatter_rows(heed_tape *t, heed_tensor *x, const int32_t *index, int64_t rows);
 /* Each element (mask (count)) or, with rows true, each row (mask (rows)): a where mask != 0, else
  * b. */
 heed_tensor *heed_select(heed_tape *t, const uint8_t *mask, bool rows, heed_tensor *a,
                          heed_tensor *b);
-/* Columns side by side (equal rows), or rows one below the other (equal columns). */
+/* Columns side by side (same rows), or rows one below the other (same columns). */
 heed_tensor *heed_concat_cols(heed_tape *t, heed_tensor *const *x, int n);
 heed_tensor *heed_concat_rows(heed_tape *t, heed_tensor *const *x, int n);
 /* Views: no copy, the gradient flows into x's own. */
@@ -143,59 +147,102 @@ heed_tensor *heed_reshape(heed_tape *t, heed_tensor *x, heed_shape shape);
 /* (M,N) -> (N,M); with rank 3 each of the G matrices. */
 heed_tensor *heed_transpose_last(heed_tape *t, heed_tensor *x);
 /* n tensors of one shape (B,D), one per time step -> (n,B,D), and step i of it as a view (B,D). */
-heed_tensor *heed_stack(heed_tape *t, heed_tensor *const *x, int n);
+heed_tensor *heed_stack_steps(heed_tape *t, heed_tensor *const *x, int n);
 heed_tensor *heed_unstack(heed_tape *t, heed_tensor *x, int64_t i);
-/* Inside each segment: row i takes row i-by; the first |by| (or last, if by < 0) rows take `fill`
- * (D), or zeros. */
+/* Inside each segment: row i becomes row i-by; the first |by| rows (or last, if by < 0) become
+ * `fill` (D), or zeros. */
 heed_tensor *heed_segment_shift(heed_tape *t, heed_tensor *x, const heed_segments *s, int64_t by,
                                 heed_tensor *fill);
 heed_tensor *heed_segment_reverse(heed_tape *t, heed_tensor *x, const heed_segments *s);
-/* The same values, through which no gradient flows. */
+/* The same values, without gradient. */
 heed_tensor *heed_stop_gradient(heed_tape *t, heed_tensor *x);
 
 /* ---- losses ---- */
 
 /* The sum over rows of cross-entropy between softmax(logits) and the smoothed target: 1-e on
- * targets[n], e spread over all V.  logits (N,V) -> (1).  A negative target drops its row. */
+ * targets[n], e uniform over all V. logits (N,V) -> (1).  A row with a negative target is skipped.
+ */
 heed_tensor *heed_cross_entropy(heed_tape *t, heed_tensor *logits, const int32_t *targets,
                                 double smoothing);
 /* The same for logits = h W^T + bias with W (V,D) as an embedding table is stored, in chunks of
- * rows: the (N,V) logits never exist whole.  bias (V) or NULL.  While the tape records, the
- * gradients are made on the way, for an upstream gradient of `weight`: the loss returned is weight
- * * sum, and W's gradient has its share before heed_backward runs.  Pass weight = 1/tokens rather
- * than scaling the result (that works too, at the cost of one more pass).  nll, if not NULL,
- * receives the unsmoothed sum, without a gradient and without weight. */
+ * rows: the (N,V) logits are never stored as a whole.  bias (V) or NULL.  While the tape records,
+ * the gradients are computed during forward, for an upstream gradient of `weight`: the loss
+ * returned is weight * sum, and W's gradient is written before heed_backward runs.  Pass weight =
+ * 1/tokens rather than scaling the result, which costs one more pass.  nll, if not NULL, receives
+ * the unsmoothed sum, without a gradient and without weight. */
 heed_tensor *heed_project_cross_entropy(heed_tape *t, heed_tensor *h, heed_tensor *w,
                                         heed_tensor *bias, const int32_t *targets, double smoothing,
                                         double weight, double *nll);
 
-/* log softmax(h W^T) at targets[n], in chunks of rows: (N,1), without a gradient.  A negative
- * target gives 0. */
-heed_tensor *heed_project_log_p(heed_tape *t, heed_tensor *h, heed_tensor *w,
+/* log softmax(h W^T + bias) at targets[n], in chunks of rows: (N,1), without a gradient.  bias (V)
+ * or NULL.  A negative target gives 0. */
+heed_tensor *heed_project_log_p(heed_tape *t, heed_tensor *h, heed_tensor *w, heed_tensor *bias,
                                 const int32_t *targets);
 
 /* ---- attention ---- */
 
+/* Keys begin, begin + step, ... below end, counted from the segment's first; step is at least 1. */
+typedef struct heed_key_range {
+    int32_t begin, end, step;
+} heed_key_range;
+/* Which keys a query sees, computed where it is needed and never stored.  ranges() gives those of
+ * query i of a segment of `queries` and `keys` (both counted), in this head, and returns how many
+ * ranges it wrote, at most `most`.  Each lies in 0..keys and begins at or behind the end of the one
+ * before.  It is called from several threads at once, and twice must give the same. */
+typedef struct heed_key_pattern {
+    int (*ranges)(const void *context, int head, int64_t i, int64_t queries, int64_t keys,
+                  heed_key_range *out);
+    const void *context; /* borrowed until heed_tape_reset; the pattern itself is copied */
+    int most;
+    bool same_heads; /* every head has the ranges of head 0 */
+} heed_key_pattern;
+
+/* What a call computed.  pairs: of a query and a key that met in a softmax, over all heads, shared
+ * rows included.  products: dot products q.k that were made for them; more than pairs, because
+ * tiles of several queries and keys are made whole. */
+typedef struct heed_attention_counts {
+    int64_t pairs, products;
+} heed_attention_counts;
+
+/* All but heads is optional.  A query sees a key if everything given here lets it: causal, pattern,
+ * visible. */
 typedef struct heed_attention_options {
-    int heads;         /* H */
-    bool causal;       /* query i sees keys 0..i of its segment */
-    double scale;      /* 0 means 1/sqrt(Dk) */
-    double dropout;    /* on the weights */
+    int heads;      /* H, of the queries */
+    int kv_heads;   /* of keys and values, a divisor of H; 0 means H.  Query head h meets key head
+                     * h / (H/KvHeads) */
+    bool causal;    /* query i sees keys 0..i of its segment */
+    double scale;   /* 0 means 1/sqrt(Dk) */
+    double dropout; /* on the probabilities */
+    const heed_key_pattern *pattern; /* NULL: all keys.  Time and memory go with what it leaves */
+    const int32_t *visible; /* NULL, or (N): query n sees at most the first visible[n] keys of its
+                             * segment: a compressed memory of which only whole parts may be seen */
     heed_tensor *bias; /* NULL, or (H,T,S) or (1,T,S): added to the scores at [head, query, key];
                           -inf forbids */
-    heed_tensor **weights; /* if not NULL, receives the weights before dropout, flat: head h of
-                            * segment b is the row-major (T_b,S_b) block at H*pair[b] + h*T_b*S_b,
-                            * pair[b] = sum of T*S over the segments before b.  Differentiable. */
+    /* NULL, or (H,L) or (1,L): added to the score of query i and key j of a segment, by distance.
+     * causal: column min(i - j, L - 1).  Else L is odd, L = 2 R + 1, and the column is R + (i - j)
+     * with i - j cut to -R..R: column 0 is for keys R or more after the query, R for its own
+     * position, L - 1 for keys R or more before it.  -inf forbids. */
+    heed_tensor *distance_bias;
+    /* Both or none: (P,KvHeads*Dk), (P,KvHeads*Dv): P rows that every query of every segment sees
+     * besides its keys, in one softmax: persistent vectors.  They have no position: no pattern,
+     * causality, visible or bias applies to them. */
+    heed_tensor *shared_k, *shared_v;
+    /* If not NULL, receives the probabilities before dropout, flat: head h of segment b is the
+     * row-major (T_b,S_b) block at H*pair[b] + h*T_b*S_b, pair[b] = sum of T*S over the segments
+     * before b; 0 where a query does not see a key, shared rows left out.  Differentiable. */
+    heed_tensor **probabilities;
+    heed_attention_counts *counts; /* if not NULL, receives what forward computed */
 } heed_attention_options;
-/* Multi-head scaled dot-product attention inside each segment: q (N,H*Dk), k (M,H*Dk), v (M,H*Dv)
- * -> (N,H*Dv). Segment b of q attends to segment b of k and v.  A query with no key gives zeros. */
+/* Multi-head scaled dot-product attention inside each segment: q (N,H*Dk), k (M,KvHeads*Dk),
+ * v (M,KvHeads*Dv) -> (N,H*Dv).  Segment b of q attends to segment b of k and v.  A query that sees
+ * no key gives zeros.  Memory is linear in N + M unless bias or probabilities are asked for. */
 heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_tensor *v,
                             const heed_segments *queries, const heed_segments *keys,
                             const heed_attention_options *options);
 
 /* Attention in its parts, for scores and windows that heed_attention does not have: a score, then
  * weights, then a mixture of values.  A flat tensor has a number for each pair of a query and a key
- * of one segment, laid out as `weights` above. */
+ * of one segment, laid out as `probabilities` above. */
 typedef struct heed_pairs {
     const heed_segments *queries, *keys; /* as many of each; segment b meets segment b */
     int heads;                           /* H */
@@ -255,8 +302,8 @@ heed_tensor *heed_gru_step(heed_tape *t, heed_tensor *x, heed_tensor *h_prev, he
 /* ---- external memory ---- */
 
 /* The Neural Turing Machine's memory and heads (Graves, Wayne, Danihelka 2014).  A batch of B
- * memories of N locations with M numbers each is (B,M,N): an element of all locations in a row.
- * H heads stand side by side in a row: their weights (B,H*N), keys (B,H*M), strengths (B,H).
+ * memories of N locations with M elements each is (B,M,N): one element of all locations in a row.
+ * H heads are side by side in a row: their weights (B,H*N), keys (B,H*M), strengths (B,H).
  *
  * By content: w_i = softmax_i(beta cos(k, M_i)).  k (B,H*M), beta (B,H) -> (B,H*N). */
 heed_tensor *heed_ntm_content(heed_tape *t, heed_tensor *memory, heed_tensor *k, heed_tensor *beta);
@@ -272,7 +319,7 @@ heed_tensor *heed_ntm_read(heed_tape *t, heed_tensor *w, heed_tensor *memory);
 heed_tensor *heed_ntm_write(heed_tape *t, heed_tensor *memory, heed_tensor *w, heed_tensor *erase,
                             heed_tensor *add);
 
-/* ---- chance ---- */
+/* ---- sampling ---- */
 
 /* Draws one column from each row of log-probabilities (N,C): samples receives (N) columns that live
  * until reset; returns their log-probabilities (N,1), differentiable. */

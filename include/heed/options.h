@@ -18,7 +18,9 @@ extern "C" {
 
 /* Accepted: --name value, --name=value, --flag, --no-flag, other words, and after `--` only those.
  * A value that itself starts with `--` needs the `=`.  Every set also has --help, --config FILE and
- * --print-config, and --preset NAME where there are bundles.  A config file is a JSON object of the
+ * --print-config, --help-all where there are groups, and --preset NAME where there are bundles.
+ * Short forms: -h help, -m model, -o output, -b beam, -t threads, where the set has the option.
+ * A config file is a JSON object of the
  * same names, as training/options.json of a model and config.json of a lab are; the command line
  * wins over it. */
 
@@ -39,11 +41,10 @@ typedef struct heed_option_list {
 typedef struct heed_option {
     const char *name; /* without dashes */
     heed_option_type type;
-    size_t offset; /* of the field in the caller's struct */
-    const char
-        *preset;       /* the default as one would type it; NULL: false, 0, nothing, first choice */
-    const char *value; /* what the help calls the value: "N"; NULL: made from the type */
-    const char *help;  /* a phrase, lower case, no full stop */
+    size_t offset;              /* of the field in the caller's struct */
+    const char *preset;         /* the default as text; NULL: false, 0, NULL, first choice */
+    const char *value;          /* the value's name in the help: "N"; NULL: made from the type */
+    const char *help;           /* a phrase, lower case, no full stop */
     int64_t least, most;        /* INT: both included; 0, 0 means no limit */
     double low, high;           /* REAL: both included; 0, 0 means no limit */
     const char *const *choices; /* CHOICE: ended by NULL */
@@ -91,6 +92,14 @@ typedef struct heed_option_bundle {
     const char *const *assignments; /* "heads", "4", "pre-norm", "true", ..., NULL; no lists */
 } heed_option_bundle;
 
+/* Options that belong together.  Where a set has groups, --help shows the main ones and --help-all
+ * all of them; an option in no group stands in a last one, "more". */
+typedef struct heed_option_group {
+    const char *title;
+    const char *names; /* separated by blanks */
+    bool main;
+} heed_option_group;
+
 typedef struct heed_option_set {
     const char *command;   /* "heed bench kernels" */
     const char *summary;   /* one sentence, without full stop */
@@ -99,23 +108,25 @@ typedef struct heed_option_set {
     const heed_option *fields;
     int count;
     const heed_option_bundle *(*bundles)(void); /* what --preset offers, ended by a name of NULL */
-    const char *const *examples; /* whole command lines, ended by NULL; may be NULL */
+    const char *const *examples;     /* whole command lines, ended by NULL; may be NULL */
+    const heed_option_group *groups; /* ended by a title of NULL; NULL: no groups */
 } heed_option_set;
 
 typedef enum heed_option_action {
     HEED_OPTION_RUN,
     HEED_OPTION_HELP,         /* --help was there: print heed_option_help */
+    HEED_OPTION_HELP_ALL,     /* --help-all was there: the same with all groups */
     HEED_OPTION_PRINT_CONFIG, /* --print-config was there: print heed_option_config */
 } heed_option_action;
 
-/* Who has set an option last. */
+/* What set an option last. */
 typedef enum heed_option_origin {
     HEED_OPTION_BY_DEFAULT,
     HEED_OPTION_BY_BUNDLE,
     HEED_OPTION_BY_CONFIG, /* which may name every option, as --print-config does */
     HEED_OPTION_BY_COMMAND_LINE,
 } heed_option_origin;
-/* That of every option of a set; all zero: nothing was given. */
+/* The origin of every option of a set; all zero: nothing was given. */
 typedef struct heed_option_origins {
     const heed_option_set *set;
     const heed_option_origin *origin; /* (set->count), in the arena of the parse */
@@ -135,9 +146,16 @@ typedef struct heed_option_result {
 heed_status heed_option_parse(const heed_option_set *set, int argc, const char *const *argv,
                               void *values, heed_arena *arena, heed_option_result *result,
                               heed_error *err);
-/* Help for a terminal of 80 columns; NULL when memory is short.  Lives in the arena. */
-const char *heed_option_help(const heed_option_set *set, heed_arena *arena);
-/* What is in force, as a config file that would bring it back; as above. */
+/* Help for a terminal of 80 columns; all: every group.  NULL when memory is short.  Lives in the
+ * arena. */
+const char *heed_option_help(const heed_option_set *set, bool all, heed_arena *arena);
+/* A manual page (roff) of section 1; as above. */
+const char *heed_option_man(const heed_option_set *set, heed_arena *arena);
+/* The row i of the help, options that every set has included; NULL behind the last. */
+const heed_option *heed_option_row(const heed_option_set *set, int i);
+/* The short form of an option, 0 if it has none. */
+char heed_option_letter(const char *name);
+/* The values as a config file that reads back the same; as above. */
 const char *heed_option_config(const heed_option_set *set, const void *values, heed_arena *arena);
 
 /* The name that was probably meant, or NULL if none is near: at most a third of its letters wrong,

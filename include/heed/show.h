@@ -1,8 +1,8 @@
 /* show.h: attention, training curves, rows over time and sets of points as pictures: SVG, HTML, and
  * text for a terminal.
  *
- * Pictures are self-contained (no scripts or fonts from elsewhere) and made from numbers and labels
- * alone.  Results are texts in the arena. */
+ * Pictures are self-contained (no external scripts or fonts) and made from values and labels alone.
+ * Results are texts in the arena. */
 #ifndef HEED_SHOW_H
 #define HEED_SHOW_H
 
@@ -16,19 +16,19 @@ typedef struct heed_labels {
     const char *const *text; /* UTF-8, one a row or column */
     int64_t count;
 } heed_labels;
-/* Maps as heed_model_attention gives them for one sentence.  A decoder's row is labelled by what it
- * writes at that place, and the columns of its self-attention by what it has read by then, which is
- * one further back. */
+/* Maps as heed_model_attention gives them for one sentence.  A decoder's row is labelled by its
+ * output at that position, and the columns of its self-attention by its input, which is one
+ * position earlier. */
 typedef struct heed_attention_picture {
     const char *title;
     heed_labels source; /* x1 .. xm EOS */
-    heed_labels target; /* y1 .. yn EOS, what the decoder writes */
-    heed_labels read;   /* BOS y1 .. yn, what it reads */
+    heed_labels target; /* y1 .. yn EOS, the decoder's output */
+    heed_labels read;   /* BOS y1 .. yn, its input */
     const heed_attention_map *maps;
     int64_t count;
 } heed_attention_picture;
-/* Adds up rows and columns of every map by word.  Rows of the result are means over the pieces of
- * the query word, columns sums over the key word's, so that rows still add up to 1. */
+/* Joins rows and columns of every map by word.  Rows of the result are means over the pieces of the
+ * query word, columns sums over the key word's, so that rows still add up to 1. */
 typedef struct heed_label_words {
     const int32_t *word; /* one for each label: which word it belongs to */
     heed_labels words;   /* every one of them with at least one label */
@@ -37,26 +37,26 @@ heed_status heed_attention_by_words(const heed_attention_picture *in, heed_label
                                     heed_label_words target, heed_label_words read,
                                     heed_arena *arena, heed_attention_picture *out,
                                     heed_error *err);
-/* In what follows `large` says which map is shown large: an index into maps, or -1 for the average
- * of those cross-attention heads that together align the two texts best.  The picture says which it
- * is.  Weights that are not finite are marked as such. */
+/* Below, `large` is the map that is shown large: an index into maps, or -1 for the average of those
+ * cross-attention heads that together align the two texts best.  The picture says which it is.
+ * Values that are not finite are marked. */
 
-/* One SVG, made for a width of 1280: the large map with its labels and, for each row, the column
- * that weighs most; below it all heads of each kind of attention, a row a layer. */
+/* One SVG, made for a width of 1280: the large map with its labels and, for each row, the strongest
+ * column; below it all heads of each kind of attention, one row per layer. */
 heed_status heed_attention_svg(const heed_attention_picture *p, int64_t large, heed_arena *arena,
                                const char **svg, heed_error *err);
-/* The same as a page: a head clicked on, or reached with the arrow keys, is shown large; weights
- * under the pointer are told. */
+/* The same as a page: a head that is clicked on, or reached with the arrow keys, is shown large;
+ * the value under the pointer is shown. */
 heed_status heed_attention_html(const heed_attention_picture *p, int64_t large, heed_arena *arena,
                                 const char **html, heed_error *err);
-/* The large map for a terminal of `width` columns: a line a row, columns numbered, with a legend;
- * aligned also with double-width signs.  colour: shades and 256-colour codes; else weights in
- * tenths and nothing beyond ASCII but the labels. */
+/* The large map for a terminal of `width` columns: one line per row, columns numbered, with a
+ * legend; aligned also with double-width characters.  colour: shades and 256-colour codes; else
+ * values in tenths and, except for labels, only ASCII. */
 heed_status heed_attention_text(const heed_attention_picture *p, int64_t large, int width,
                                 bool colour, heed_arena *arena, const char **text, heed_error *err);
 
-/* Training curves: panels one below the other over one axis.  What is not finite leaves a gap; of
- * very many points those are drawn that can be seen. */
+/* Training curves: panels one below the other over one axis.  Values that are not finite leave a
+ * gap; of very many points only the visible ones are drawn. */
 typedef struct heed_curve {
     const char *name;
     const double *x, *y;
@@ -71,13 +71,15 @@ typedef struct heed_curve_panel {
 heed_status heed_curves_svg(const char *title, const char *x_label, const heed_curve_panel *panels,
                             int count, heed_arena *arena, const char **svg, heed_error *err);
 
-/* Rows over time: matrices of the same number of columns, a column a step, one below the other. */
+/* Rows over time: matrices of the same number of columns, one column per step, one below the
+ * other. */
 typedef struct heed_heat_panel {
     const char *title;
     const heed_real *value; /* (rows,cols) */
     int64_t rows, cols;
     double low,
-        high; /* what has the first and the last shade; a low of 0: weights, by their root */
+        high; /* values of the first and the last shade; low = 0: probabilities, by their square
+               * root */
 } heed_heat_panel;
 heed_status heed_heat_svg(const char *title, const char *x_label, const heed_heat_panel *panels,
                           int count, heed_arena *arena, const char **svg, heed_error *err);

@@ -1,15 +1,14 @@
-/* tensor.h: tensors, segments, and the tape that records what was computed and walks it back.
+/* tensor.h: tensors, segments, and the tape, which records operators for the backward pass.
  *
  *     heed_tape *t = heed_tape_new(NULL, &err);
  *     heed_tensor *y = heed_tanh(t, heed_input(t, HEED_SHAPE(2, 3), values));
  *     ... heed_backward(t, loss); heed_tape_reset(t);
  *
  * Operators compute at once.  They accept NULL and return NULL after the tape's first error, so a
- * model is written without error branches and asks heed_tape_error once at the end.
- * A tensor that an operator returns lives until heed_tape_reset; a parameter as long as its set.
- * A tape belongs to one thread.
- * Shape letters: B sentences, N packed tokens, T target, S source, H heads, D model, Dk and Dv a
- * head's keys and values, F feed-forward, V vocabulary. */
+ * model is written without error branches and checks heed_tape_error once at the end.  A tensor
+ * that an operator returns lives until heed_tape_reset; a parameter as long as its set.  A tape
+ * belongs to one thread.  Shape letters: B sentences, N packed tokens, T target, S source, H heads,
+ * D model, Dk and Dv a head's keys and values, F feed-forward, V vocabulary. */
 #ifndef HEED_TENSOR_H
 #define HEED_TENSOR_H
 
@@ -39,7 +38,7 @@ heed_shape heed_shape_of(int rank, int64_t d0, int64_t d1, int64_t d2, int64_t d
 
 typedef struct heed_tensor heed_tensor;
 
-/* All of these accept NULL, which is what there is after an error, and give 0 or NULL then. */
+/* All of these accept NULL, as operators return after an error, and then give 0 or NULL. */
 heed_shape heed_tensor_shape(const heed_tensor *x);
 /* A tensor is a matrix of rows x cols: cols is the last axis, rows all others multiplied.  Row r
  * starts at data + r * stride; stride > cols only in a column slice. */
@@ -49,7 +48,7 @@ int64_t heed_tensor_stride(const heed_tensor *x);
 int64_t heed_tensor_count(const heed_tensor *x);
 heed_real *heed_tensor_data(const heed_tensor *x);
 /* The gradient of a parameter or variable, laid out like the data.  NULL for any other tensor:
- * theirs are given back while heed_backward walks. */
+ * theirs are released during heed_backward. */
 heed_real *heed_tensor_grad(const heed_tensor *x);
 
 /* ---- segments ---- */
@@ -65,10 +64,10 @@ typedef struct heed_segments {
     int64_t longest;            /* T: the number of steps of the time-major view */
     const int64_t *offset;      /* (B+1) */
     const int64_t *step_offset; /* (T+1) */
-    const int32_t *order;       /* (B) place in the time-major view -> sentence */
-    const int32_t *place;       /* (B) sentence -> place in the time-major view */
-    const int32_t *to_time; /* (N) time-major row -> packed row: gather with it to go to the view */
-    const int32_t *to_packed; /* (N) packed row -> time-major row: gather with it to come back */
+    const int32_t *order;       /* (B) slot in the time-major view -> sentence */
+    const int32_t *slot;        /* (B) sentence -> slot in the time-major view */
+    const int32_t *to_time;   /* (N) time-major row -> packed row: gather with it to get the view */
+    const int32_t *to_packed; /* (N) packed row -> time-major row: gather with it to return */
 } heed_segments;
 /* NULL when memory is short or a length is negative. */
 const heed_segments *heed_segments_new(heed_arena *arena, int64_t count, const int64_t *lengths);
@@ -87,42 +86,43 @@ typedef struct heed_tape_options {
 /* options may be NULL.  Free the tape before the allocator's context. */
 heed_tape *heed_tape_new(const heed_tape_options *options, heed_error *err);
 void heed_tape_free(heed_tape *t);
-/* Forgets everything recorded and the error; keeps the memory for the next step. */
+/* Clears everything recorded and the error; keeps the memory for the next step. */
 void heed_tape_reset(heed_tape *t);
 /* The first failure since the last reset, or one with status HEED_OK.  Lives in the tape. */
 const heed_error *heed_tape_error(const heed_tape *t);
-/* For models and layers that find a mistake of their own: sets the error if there is none yet;
- * returns NULL. */
+/* For errors found by models and layers: sets the error if there is none yet; returns NULL. */
 heed_tensor *heed_tape_fail(heed_tape *t, heed_status status, const char *format, ...)
     HEED_PRINTF(3, 4);
-/* Which random numbers the next operators draw.  Call after reset, once per step: without it every
- * step draws the same, and dropout drops the same elements. */
+/* Keys the random numbers of the next operators.  Call after reset, once per step: without it every
+ * step draws the same dropout masks. */
 void heed_tape_step(heed_tape *t, uint64_t step, uint32_t micro_batch, uint32_t rank);
-/* Recording (on at the start) stores what backward needs; training (on at the start) is what
- * dropout and batch norm ask.  Both survive a reset. */
+/* For several parameter sets trained in turn: each draws its own numbers.  After heed_tape_step,
+ * which selects set 0. */
+void heed_tape_for_set(heed_tape *t, uint32_t set);
+/* Recording (on at the start) stores what backward needs; training (on at the start) is read by
+ * dropout and batch norm.  Both survive a reset. */
 void heed_tape_set_recording(heed_tape *t, bool on);
 void heed_tape_set_training(heed_tape *t, bool on);
 bool heed_tape_training(const heed_tape *t);
 int heed_tape_threads(const heed_tape *t);
 /* From the next reset on; at once if nothing has been computed since the last. */
 void heed_tape_set_threads(heed_tape *t, int threads);
-/* The step arena: whatever is taken from it lives until reset. */
+/* The step arena: its memory lives until reset. */
 heed_arena *heed_tape_arena(heed_tape *t);
 /* Bytes this tape holds from its allocator. */
 size_t heed_tape_memory(const heed_tape *t);
 
-/* Copies values into a new tensor; no gradient is kept for it.  values may be NULL: then it is
- * zero. */
+/* Copies values into a new tensor without gradient.  values may be NULL: then it is zero. */
 heed_tensor *heed_input(heed_tape *t, heed_shape shape, const heed_real *values);
 /* The same, with a gradient that heed_backward adds to and heed_tensor_grad returns. */
 heed_tensor *heed_variable(heed_tape *t, heed_shape shape, const heed_real *values);
 
 /* Adds d loss / d x into the gradient of every parameter and variable that loss, a single number,
- * was computed from.  Returns the status of heed_tape_error: the one place where a step has to ask.
- * heed_optimizer_step sets parameters' gradients back to zero; until then steps add up. */
+ * was computed from.  Returns the status of heed_tape_error: the one check that a step needs.
+ * heed_optimizer_step sets the gradients of parameters to zero; until then they accumulate. */
 heed_status heed_backward(heed_tape *t, heed_tensor *loss);
 
-/* ---- what the library can do, and whether it is right ---- */
+/* ---- list of operators, gradient checks ---- */
 
 typedef struct heed_op_info {
     const char *name;
@@ -143,7 +143,7 @@ typedef struct heed_check_result {
     bool passed;
     char text[640]; /* why not */
 } heed_check_result;
-/* Runs case c of operator i with so many threads (0: all processors); status other than HEED_OK
+/* Runs case c of operator i with `threads` threads (0: all processors); a status other than HEED_OK
  * means it could not be run at all. */
 heed_status heed_op_check(int i, int c, int threads, heed_check_result *result, heed_error *err);
 

@@ -8,9 +8,9 @@
 #ifndef HEED_TRAIN_H
 #define HEED_TRAIN_H
 
-#include <heed/decode.h>
 #include <heed/metric.h>
 #include <heed/nn.h>
+#include <heed/translate.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,9 +61,9 @@ typedef struct heed_optimizer heed_optimizer;
 heed_optimizer *heed_optimizer_new(heed_params *p, const heed_optimizer_options *options,
                                    const heed_allocator *allocator, heed_error *err);
 void heed_optimizer_free(heed_optimizer *o);
-/* One update at this rate with the gradients as they are, which are then set to zero.  Frozen
- * parameters and their moments do not move.  threads, here and below: as many as heed_tape_threads
- * says, or 1. */
+/* One update at this rate with the gradients as they are, which are then set to zero; state moves,
+ * too (heed_state_add).  Frozen parameters and their moments stay.  threads, here and below: as
+ * many as heed_tape_threads says, or 1. */
 void heed_optimizer_step(heed_optimizer *o, double rate, int threads);
 int64_t heed_optimizer_updates(const heed_optimizer *o);
 void heed_optimizer_set_updates(heed_optimizer *o, int64_t updates);

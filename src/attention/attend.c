@@ -53,7 +53,7 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
                                                     .scale = heed__score_of(l)->scaled ? 0 : 1,
                                                     .dropout = l->options.dropout,
                                                     .bias = extra->bias,
-                                                    .weights = extra->weights});
+                                                    .probabilities = extra->weights});
 }
 
 /* Weights (flat) from scores. */

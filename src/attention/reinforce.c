@@ -14,16 +14,15 @@ void heed_reinforce_build(heed_reinforce_layer *l, heed_scope s, double momentum
     l->baseline = heed_state(s, "baseline", HEED_SHAPE(2), 0);
 }
 
-/* b <- m b + (1-m) mean r, with the sum of the weights beside it, so that the first mean counts
- * whole. */
-static void move_baseline(const heed_reinforce_layer *l, const heed_real *rewards, int64_t n)
+/* b <- m b + (1-m) mean r, the mean that of all passes of an update, with the sum of the weights
+ * beside it, so that the first mean counts whole. */
+static void move_baseline(const heed_tape *t, const heed_reinforce_layer *l,
+                          const heed_real *rewards, int64_t n)
 {
-    heed_real *b = heed_tensor_data(l->baseline);
-    double sum = 0;
+    double sum[2] = {0, (double)n};
     for (int64_t i = 0; i < n; i++)
-        sum += (double)rewards[i];
-    b[0] = (heed_real)(l->momentum * (double)b[0] + (1 - l->momentum) * sum / (double)n);
-    b[1] = (heed_real)(l->momentum * (double)b[1] + (1 - l->momentum));
+        sum[0] += (double)rewards[i];
+    heed_state_add(t, l->baseline, sum, (double)n, l->momentum);
 }
 
 heed_tensor *heed_reinforce(heed_tape *t, const heed_reinforce_layer *l, heed_tensor *log_p,
@@ -45,7 +44,7 @@ heed_tensor *heed_reinforce(heed_tape *t, const heed_reinforce_layer *l, heed_te
             to[n] = (heed_real)left;
         }
     }
-    if (heed_tape_training(t) && s->rows > 0)
-        move_baseline(l, rewards, s->rows);
+    if (s->rows > 0)
+        move_baseline(t, l, rewards, s->rows);
     return heed_scale(t, heed_sum(t, heed_mul(t, log_p, advantage), HEED_ALL), -weight, 0);
 }

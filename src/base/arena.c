@@ -1,6 +1,6 @@
-/* arena.c: chained chunks, bump allocation, 64-byte aligned.  Chunks never move and are kept by
- * reset, so that a loop of equal steps allocates nothing after its first.  Under ASan whatever is
- * not handed out is poisoned: use after reset is caught. */
+/* arena.c: chained chunks, bump allocation, 64-byte aligned.  Chunks never move and reset keeps
+ * them, so a loop of equal steps allocates nothing after its first step.  Under ASan free memory is
+ * poisoned, so use after reset is caught. */
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -23,10 +23,10 @@
 #define RED_ZONE 0
 #endif
 
-/* The header fills one alignment unit; the room for data follows it. */
+/* The header fills one alignment unit; the data follows it. */
 struct chunk {
     struct chunk *next;
-    size_t room; /* bytes after the header */
+    size_t capacity; /* bytes after the header */
 };
 #define HEADER HEED_ALIGN
 #define FIRST_CHUNK ((size_t)1 << 16)
@@ -37,7 +37,7 @@ struct heed_arena {
     struct chunk *first, *last;
     struct chunk *current;
     size_t at;   /* next free byte in current */
-    size_t used; /* handed out since reset */
+    size_t used; /* bytes allocated since reset */
     size_t held;
 };
 
@@ -64,34 +64,33 @@ void heed_arena_free(heed_arena *arena)
         return;
     for (struct chunk *c = arena->first, *next; c; c = next) {
         next = c->next;
-        UNPOISON(data_of(c), c->room);
-        heed__release(&arena->allocator, c, 1, HEADER + c->room);
+        UNPOISON(data_of(c), c->capacity);
+        heed__release(&arena->allocator, c, 1, HEADER + c->capacity);
     }
     heed_allocator a = arena->allocator;
     heed__release(&a, arena, 1, sizeof *arena);
 }
 
-/* Each chunk is as large as all before it, up to a limit, so that few are needed and little is
- * wasted. */
+/* Each chunk is as large as all before it together, up to a limit: few chunks, little waste. */
 static bool add_chunk(heed_arena *arena, size_t size)
 {
-    size_t room = arena->held < FIRST_CHUNK ? FIRST_CHUNK : arena->held;
-    if (room > LARGEST_STEP)
-        room = LARGEST_STEP;
-    if (room < size)
-        room = size;
-    struct chunk *c = heed__allocate(&arena->allocator, 1, HEADER + room);
+    size_t capacity = arena->held < FIRST_CHUNK ? FIRST_CHUNK : arena->held;
+    if (capacity > LARGEST_STEP)
+        capacity = LARGEST_STEP;
+    if (capacity < size)
+        capacity = size;
+    struct chunk *c = heed__allocate(&arena->allocator, 1, HEADER + capacity);
     if (!c)
         return false;
     c->next = NULL;
-    c->room = room;
-    POISON(data_of(c), room);
+    c->capacity = capacity;
+    POISON(data_of(c), capacity);
     if (arena->last)
         arena->last->next = c;
     else
         arena->first = c;
     arena->last = c;
-    arena->held += HEADER + room;
+    arena->held += HEADER + capacity;
     return true;
 }
 
@@ -102,7 +101,7 @@ void *heed_arena_allocate(heed_arena *arena, size_t size)
     size_t need = (size + HEED_ALIGN - 1) / HEED_ALIGN * HEED_ALIGN + RED_ZONE;
     if (need == RED_ZONE)
         need += HEED_ALIGN;
-    while (!arena->current || arena->current->room - arena->at < need) {
+    while (!arena->current || arena->current->capacity - arena->at < need) {
         struct chunk *next = arena->current ? arena->current->next : arena->first;
         if (!next) {
             if (!add_chunk(arena, need))
@@ -122,7 +121,7 @@ void *heed_arena_allocate(heed_arena *arena, size_t size)
 void heed_arena_reset(heed_arena *arena)
 {
     for (struct chunk *c = arena->first; c; c = c->next) {
-        POISON(data_of(c), c->room);
+        POISON(data_of(c), c->capacity);
         if (c == arena->current)
             break;
     }

@@ -1,4 +1,4 @@
-/* error.c: the first failure is the one worth reading, so it stays. */
+/* error.c: the first failure is the cause, so later ones do not overwrite it. */
 #include "base/error.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* file.c: atomic writing (temporary name in the same directory, sync, rename, sync the directory)
- * and mapping.  The directory is synced because a rename that only the cache knows can be lost
- * after the new file's blocks are safe, and the old file is then what a power cut leaves. */
+ * and mapping.  Without the last sync the rename may exist only in memory: after a power cut the
+ * old file would be back. */
 #include "base/file.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #define BUFFER ((size_t)1 << 16)
 
@@ -22,8 +23,8 @@ struct heed__atomic_file {
     int fd;
     int failed; /* errno of the first failed write, or 0 */
     size_t held;
-    char given[PATH_MAX]; /* as the caller names it, for messages */
-    char path[PATH_MAX];  /* where it is, links followed */
+    char given[PATH_MAX]; /* as the caller named it, for messages */
+    char path[PATH_MAX];  /* the real path, links followed */
     char temporary[PATH_MAX];
     char buffer[BUFFER];
 };
@@ -40,7 +41,7 @@ static size_t directory_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The name to rename to, and the permissions the new file shall have; 0 or an errno. */
+/* The name to rename to, and the permissions of the new file; returns 0 or an errno. */
 static int resolve(const char *path, char resolved[PATH_MAX], mode_t *mode)
 {
     struct stat st;
@@ -146,8 +147,7 @@ heed_status heed__atomic_write(heed__atomic_file *f, const void *bytes, size_t s
     return f->failed ? write_failed(err, f->given, f->failed) : HEED_OK;
 }
 
-/* 0 or an errno.  Some file systems cannot sync a directory and say EINVAL; nothing more can be
- * done there. */
+/* 0 or an errno.  Some file systems cannot sync a directory and return EINVAL: ignored. */
 static int sync_directory(const char *path)
 {
     char directory[PATH_MAX];
@@ -193,6 +193,23 @@ void heed__atomic_abandon(heed__atomic_file *f)
     heed__release(&a, f, 1, sizeof *f);
 }
 
+heed_status heed__file_save(const char *path, const void *bytes, size_t size,
+                            const heed_allocator *allocator, heed_error *err)
+{
+    heed_error own = {0}; /* the status is needed even if err is NULL or already set */
+    heed__atomic_file *f = heed__atomic_open(path, allocator, &own);
+    if (f && heed__atomic_write(f, bytes, size, &own))
+        heed__atomic_abandon(f);
+    else if (f)
+        heed__atomic_commit(f, &own);
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+}
+
+heed_status heed_text_save(const char *path, const char *text, heed_error *err)
+{
+    return heed__file_save(path, text, strlen(text), NULL, err);
+}
+
 heed_status heed__file_map(const char *path, const void **bytes, size_t *size, heed_error *err)
 {
     struct stat st;
@@ -200,7 +217,7 @@ heed_status heed__file_map(const char *path, const void **bytes, size_t *size, h
     void *map = NULL;
     if (!path)
         return heed__fail(err, HEED_ARGUMENT, "cannot read a file without a name");
-    /* O_NONBLOCK: opening a pipe must not wait for its writer; a regular file does not care. */
+    /* O_NONBLOCK: opening a pipe must not wait for its writer; regular files ignore it. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) != 0)
         number = errno;
@@ -232,4 +249,29 @@ void heed__file_forget(const void *bytes, size_t size)
     const uintptr_t end = ((uintptr_t)bytes + size) / page * page;
     if (begin < end)
         madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+heed_status heed__file_checksum(const char *path, heed__checksum *sum, heed_error *err)
+{
+    const void *bytes = NULL;
+    size_t size = 0;
+    heed_status status = heed__file_map(path, &bytes, &size, err);
+    if (status)
+        return status;
+    *sum = (heed__checksum){(int64_t)size, (uint32_t)crc32_z(0, bytes, size)};
+    heed__file_unmap(bytes, size);
+    return HEED_OK;
+}
+
+heed_status heed__file_copy(const char *from, const char *to, const heed_allocator *allocator,
+                            heed_error *err)
+{
+    const void *bytes = NULL;
+    size_t size = 0;
+    heed_status status = heed__file_map(from, &bytes, &size, err);
+    if (status)
+        return status;
+    status = heed__file_save(to, bytes, size, allocator, err);
+    heed__file_unmap(bytes, size);
+    return status;
 }

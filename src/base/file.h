@@ -5,7 +5,7 @@
  *         return heed__atomic_abandon(f), err.status;
  *     return heed__atomic_commit(f, &err);
  *
- * Until commit returns HEED_OK the old file stands; a kill in between leaves it and at most a stray
+ * Until commit returns HEED_OK the old file is unchanged; a kill in between leaves at most a stray
  * `.heed-*.tmp` beside it. */
 #ifndef HEED_BASE_FILE_H
 #define HEED_BASE_FILE_H
@@ -13,8 +13,8 @@
 #include <heed/base.h>
 
 typedef struct heed__atomic_file heed__atomic_file;
-/* Opens a temporary file in path's directory.  A symbolic link is followed; what is not a regular
- * file (a device, a pipe, a directory) is refused, because renaming over it would replace it. */
+/* Opens a temporary file in path's directory.  A symbolic link is followed.  A device, pipe or
+ * directory is refused: renaming over it would replace it. */
 heed__atomic_file *heed__atomic_open(const char *path, const heed_allocator *allocator,
                                      heed_error *err);
 /* After a failed write, commit fails too. */
@@ -24,14 +24,25 @@ heed_status heed__atomic_write(heed__atomic_file *f, const void *bytes, size_t s
 heed_status heed__atomic_commit(heed__atomic_file *f, heed_error *err);
 /* Removes the temporary file and frees f, which may be NULL. */
 void heed__atomic_abandon(heed__atomic_file *f);
+/* open, write and commit in one call. */
+heed_status heed__file_save(const char *path, const void *bytes, size_t size,
+                            const heed_allocator *allocator, heed_error *err);
 
 /* The bytes of a regular file, read-only, until heed__file_unmap; an empty file gives a valid
- * pointer and size 0.  Who shortens the file meanwhile makes reading it crash: writers that replace
- * it, as above, do not. */
+ * pointer and size 0.  Reading crashes if somebody shortens the file meanwhile; writers that
+ * replace it, as above, are safe. */
 heed_status heed__file_map(const char *path, const void **bytes, size_t *size, heed_error *err);
 void heed__file_unmap(const void *bytes, size_t size);
-/* These bytes of a mapping are not needed for now: the whole pages among them need not stay in
- * memory, and are read again if somebody looks. */
+/* Lets the kernel drop the whole pages among these bytes of a mapping; they are read again on the
+ * next access. */
 void heed__file_forget(const void *bytes, size_t size);
+
+typedef struct heed__checksum {
+    int64_t bytes;
+    uint32_t crc; /* CRC-32, as zlib's */
+} heed__checksum;
+heed_status heed__file_checksum(const char *path, heed__checksum *sum, heed_error *err);
+heed_status heed__file_copy(const char *from, const char *to, const heed_allocator *allocator,
+                            heed_error *err);
 
 #endif

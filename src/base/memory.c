@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #endif
 
-/* Blocks this large begin at a page of that size and ask for such pages: a matrix product reads
- * from hundreds of small ones at a time, more than the processor remembers the places of. */
+/* Blocks this large are aligned to huge pages and request them: a matrix product touches hundreds
+ * of 4 kB pages at a time, more than the TLB holds. */
 #define LARGE_PAGE ((size_t)1 << 21)
 #define LARGE_BLOCK (2 * LARGE_PAGE)
 
@@ -23,7 +23,7 @@ static void *system_allocate(void *context, size_t size)
 #ifdef MADV_HUGEPAGE
     if (size >= LARGE_BLOCK) {
         void *memory = aligned_alloc(LARGE_PAGE, round_up(size, LARGE_PAGE));
-        if (memory) /* advice: where it is not taken nothing is lost */
+        if (memory) /* only advice: failure is harmless */
             madvise(memory, round_up(size, LARGE_PAGE), MADV_HUGEPAGE);
         return memory;
     }
@@ -58,7 +58,7 @@ bool heed__add_sizes(size_t a, size_t b, size_t *sum)
 void *heed__allocate(const heed_allocator *a, size_t count, size_t size)
 {
     size_t bytes;
-    /* Room to round up to the alignment without overflow. */
+    /* Rounding up to the alignment must not overflow. */
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > (size_t)INT64_MAX - HEED_ALIGN)
         return NULL;
     return a->allocate(a->context, bytes);

@@ -12,7 +12,7 @@ heed_allocator heed__allocator_or_default(const heed_allocator *allocator);
 /* count * size bytes, not zeroed; NULL when memory is short or the product overflows. */
 void *heed__allocate(const heed_allocator *a, size_t count, size_t size);
 void *heed__allocate_zeroed(const heed_allocator *a, size_t count, size_t size);
-/* memory may be NULL; count and size as they were asked for. */
+/* memory may be NULL; count and size as they were allocated. */
 void heed__release(const heed_allocator *a, void *memory, size_t count, size_t size);
 
 /* False on overflow, or if a result would not fit int64_t. */

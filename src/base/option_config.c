@@ -1,9 +1,8 @@
 /* option_config.c: options from and to a JSON object.  Types are strict: a number in quotes is a
- * text.  A null leaves the option alone.  Jansson keeps its own memory on the C heap for the length
- * of a call. */
+ * text.  A null leaves the option alone.  Jansson uses the C heap during a call. */
 #include "base/file.h"
-#include "base/options.h"
-#include "base/string.h"
+#include "base/json.h"
+#include "base/option_parse.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -77,16 +76,11 @@ static heed_status set_json(const heed__option_parse *p, const heed_option *o, c
 
 heed_status heed__option_read_config(heed__option_parse *p, const char *path)
 {
-    const void *bytes;
-    size_t size;
-    heed_status status = heed__file_map(path, &bytes, &size, p->err);
-    if (status)
-        return status;
-    json_error_t wrong;
-    json_t *root = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &wrong);
-    heed__file_unmap(bytes, size);
+    heed_error own = {0};
+    json_t *root = heed__json_open(path, &own);
     if (!root)
-        return heed__fail(p->err, HEED_FORMAT, "'%s' line %d: %s", path, wrong.line, wrong.text);
+        return heed__fail(p->err, own.status, "%s", own.text);
+    heed_status status = HEED_OK;
     p->file = path;
     if (!json_is_object(root))
         status = heed__fail(p->err, HEED_FORMAT, "'%s': expected a JSON object of options", path);
@@ -107,20 +101,6 @@ heed_status heed__option_read_config(heed__option_parse *p, const char *path)
     return status;
 }
 
-/* A JSON string; UTF-8 passes as it is. */
-static void add_quoted(heed__string *s, const char *text)
-{
-    heed__string_add(s, "\"");
-    for (const char *c = text; *c; c++)
-        if (*c == '"' || *c == '\\')
-            heed__string_format(s, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20)
-            heed__string_format(s, "\\u%04x", (unsigned)*c);
-        else
-            heed__string_add_bytes(s, c, 1);
-    heed__string_add(s, "\"");
-}
-
 static void add_value(heed__string *s, const heed_option *o, const void *field)
 {
     const heed_option_list *list = field;
@@ -134,7 +114,7 @@ static void add_value(heed__string *s, const heed_option *o, const void *field)
     case HEED_OPTION_TYPE_INT:
         number = *(const int64_t *)field;
         if ((o->least || o->most) && (number < o->least || number > o->most))
-            heed__string_add(s, "null"); /* not given, and nobody could give it */
+            heed__string_add(s, "null"); /* not given, and outside what may be given */
         else
             heed__string_format(s, "%lld", (long long)number);
         break;
@@ -143,7 +123,7 @@ static void add_value(heed__string *s, const heed_option *o, const void *field)
         break;
     case HEED_OPTION_TYPE_TEXT:
         if ((text = *(const char *const *)field))
-            add_quoted(s, text);
+            heed__json_quote(s, text);
         else
             heed__string_add(s, "null");
         break;
@@ -151,12 +131,12 @@ static void add_value(heed__string *s, const heed_option *o, const void *field)
         heed__string_add(s, "[");
         for (int i = 0; i < list->count; i++) {
             heed__string_add(s, i ? ", " : "");
-            add_quoted(s, list->items[i]);
+            heed__json_quote(s, list->items[i]);
         }
         heed__string_add(s, "]");
         break;
     case HEED_OPTION_TYPE_CHOICE:
-        add_quoted(s, o->choices[*(const int *)field]);
+        heed__json_quote(s, o->choices[*(const int *)field]);
         break;
     }
 }
@@ -169,7 +149,7 @@ const char *heed_option_config(const heed_option_set *set, const void *values, h
     for (int i = 0; i < set->count; i++) {
         const heed_option *o = &set->fields[i];
         heed__string_add(&s, "  ");
-        add_quoted(&s, o->name);
+        heed__json_quote(&s, o->name);
         heed__string_add(&s, ": ");
         add_value(&s, o, (const char *)values + o->offset);
         heed__string_add(&s, i + 1 < set->count ? ",\n" : "\n");

@@ -1,12 +1,12 @@
 /* option_help.c: the help text of an option set, and the nearest name to a wrong one. */
-#include "base/options.h"
+#include "base/option_parse.h"
 #include "base/string.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define COLUMNS 80
-#define WIDEST_NAME 28 /* a longer one gets its own line */
+#define WIDEST_NAME 28 /* a longer name gets its own line */
 
 /* Appends the words of text, broken before COLUMNS, further lines indented.  `at` is the column the
  * text starts in. */
@@ -41,23 +41,29 @@ static bool some_bundle_sets(const heed_option_set *set, const char *name)
     return false;
 }
 
-/* A flag that may be on without being given can be turned off. */
-static void name_text(const heed_option_set *set, const heed_option *o, char *text, size_t room)
+/* A flag that may be on by default or by a preset is shown as --[no-]NAME. */
+void heed__option_name_text(const heed_option_set *set, const heed_option *o, char *text,
+                            size_t capacity)
 {
     static const char *const value[] = {
         [HEED_OPTION_TYPE_INT] = "N",       [HEED_OPTION_TYPE_REAL] = "X",
         [HEED_OPTION_TYPE_TEXT] = "TEXT",   [HEED_OPTION_TYPE_LIST] = "TEXT",
         [HEED_OPTION_TYPE_CHOICE] = "NAME",
     };
+    char letter[] = "-x, ";
+    letter[1] = heed_option_letter(o->name);
+    if (!letter[1])
+        letter[0] = '\0';
     if (o->type == HEED_OPTION_TYPE_BOOL)
-        snprintf(text, room, "  --%s%s", o->preset || some_bundle_sets(set, o->name) ? "[no-]" : "",
-                 o->name);
+        snprintf(text, capacity, "  %s--%s%s", letter,
+                 o->preset || some_bundle_sets(set, o->name) ? "[no-]" : "", o->name);
     else
-        snprintf(text, room, "  --%s %s", o->name, o->value ? o->value : value[o->type]);
+        snprintf(text, capacity, "  %s--%s %s", letter, o->name,
+                 o->value ? o->value : value[o->type]);
 }
 
-/* The help phrase and, in brackets, what may be given and what holds otherwise. */
-static void add_description(heed__string *d, const heed_option *o)
+/* The help phrase and, in brackets, the allowed values and the default. */
+void heed__option_description(heed__string *d, const heed_option *o)
 {
     char text[HEED_OPTION_EXPECTED];
     heed__string_add(d, o->help);
@@ -87,25 +93,61 @@ static void add_row(heed__string *s, const char *name, const char *description, 
     add_wrapped(s, description, column, column);
 }
 
-static const heed_option standard[] = {
-#define FIELD(name_, value_, help_)                                                                \
+const heed_option *heed_option_row(const heed_option_set *set, int i)
+{
+    static const heed_option standard[] = {
+#define FIELD(name_, value_, help_, there)                                                         \
     {.name = name_,                                                                                \
      .type = value_ ? HEED_OPTION_TYPE_TEXT : HEED_OPTION_TYPE_BOOL,                               \
      .value = value_,                                                                              \
      .help = help_},
-    HEED_OPTION_STANDARD(FIELD)
+        HEED_OPTION_STANDARD(FIELD)
 #undef FIELD
-};
-#define N_STANDARD ((int)(sizeof standard / sizeof *standard))
-
-static int rows(const heed_option_set *set)
-{
-    return set->count + N_STANDARD - !set->bundles;
+    };
+    const bool there[] = {
+#define THERE(name, value, help, there_) there_,
+        HEED_OPTION_STANDARD(THERE)
+#undef THERE
+    };
+    if (i < set->count)
+        return i < 0 ? NULL : &set->fields[i];
+    i -= set->count;
+    for (size_t j = 0; j < sizeof there / sizeof *there; j++)
+        if (there[j] && i-- == 0)
+            return &standard[j];
+    return NULL;
 }
 
-static const heed_option *row(const heed_option_set *set, int i)
+char heed_option_letter(const char *name)
 {
-    return i < set->count ? &set->fields[i] : &standard[i - set->count];
+    static const char *const names[] = {"help", "model", "output", "beam", "threads"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return name[0];
+    return 0;
+}
+
+/* Whether `names`, separated by blanks, has this one. */
+static bool has_name(const char *names, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = names; (at = strstr(at, name)); at += n)
+        if ((at == names || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+bool heed__option_in_group(const heed_option_set *set, const heed_option *o,
+                           const heed_option_group *g)
+{
+    if (g->title)
+        return has_name(g->names, o->name);
+    if (o < set->fields || o >= set->fields + set->count)
+        return true; /* what every set has */
+    for (g = set->groups; g && g->title; g++)
+        if (has_name(g->names, o->name))
+            return false;
+    return true;
 }
 
 static void add_bundles(heed__string *s, const heed_option_bundle *b, size_t column)
@@ -118,7 +160,37 @@ static void add_bundles(heed__string *s, const heed_option_bundle *b, size_t col
     }
 }
 
-const char *heed_option_help(const heed_option_set *set, heed_arena *arena)
+/* The rows of one group; a group without a title has what the others leave. */
+static void add_group(heed__string *s, heed__string *d, const heed_option_set *set,
+                      const heed_option_group *g, size_t column)
+{
+    const heed_option *o;
+    char name[128];
+    for (int i = 0; (o = heed_option_row(set, i)); i++) {
+        if (!heed__option_in_group(set, o, g))
+            continue;
+        heed__option_name_text(set, o, name, sizeof name);
+        heed__string_clear(d);
+        heed__option_description(d, o);
+        add_row(s, name, heed__string_text(d), column);
+    }
+}
+
+static size_t name_column(const heed_option_set *set)
+{
+    size_t column = 0;
+    const heed_option *o;
+    char name[128];
+    for (int i = 0; (o = heed_option_row(set, i)); i++) {
+        heed__option_name_text(set, o, name, sizeof name);
+        size_t n = strlen(name) + 2;
+        if (n > column && n <= WIDEST_NAME)
+            column = n;
+    }
+    return column;
+}
+
+const char *heed_option_help(const heed_option_set *set, bool all, heed_arena *arena)
 {
     heed__string s, d;
     heed__string_init(&s, NULL);
@@ -127,27 +199,27 @@ const char *heed_option_help(const heed_option_set *set, heed_arena *arena)
                         set->arguments ? set->arguments : "");
     if (set->summary)
         add_wrapped(&s, set->summary, 0, 0);
-    size_t column = 0;
-    char name[128];
-    for (int i = 0; i < rows(set); i++) {
-        name_text(set, row(set, i), name, sizeof name);
-        size_t n = strlen(name) + 2;
-        if (n > column && n <= WIDEST_NAME)
-            column = n;
+    const size_t column = name_column(set);
+    const heed_option_group *g = set->groups;
+    int hidden = 0;
+    for (; g && g->title; g++) {
+        if (!all && !g->main) {
+            hidden++;
+            continue;
+        }
+        heed__string_format(&s, "\n%s:\n", g->title);
+        add_group(&s, &d, set, g, column);
     }
-    heed__string_add(&s, "\noptions:\n");
-    for (int i = 0; i < rows(set); i++) {
-        name_text(set, row(set, i), name, sizeof name);
-        heed__string_clear(&d);
-        add_description(&d, row(set, i));
-        add_row(&s, name, heed__string_text(&d), column);
-    }
+    heed__string_add(&s, set->groups ? "\nmore:\n" : "\noptions:\n");
+    add_group(&s, &d, set, &(heed_option_group){NULL, NULL, true}, column);
     if (set->bundles)
         add_bundles(&s, set->bundles(), column);
     if (set->examples && set->examples[0])
         heed__string_add(&s, "\nexamples:\n");
     for (int i = 0; set->examples && set->examples[i]; i++)
         heed__string_format(&s, "  %s\n", set->examples[i]);
+    if (hidden)
+        heed__string_format(&s, "\n'%s --help-all' shows every option.\n", set->command);
     char *text = s.failed || d.failed ? NULL : heed_arena_allocate(arena, s.length + 1);
     if (text)
         memcpy(text, heed__string_text(&s), s.length + 1);
@@ -158,7 +230,7 @@ const char *heed_option_help(const heed_option_set *set, heed_arena *arena)
 
 #define LONGEST 63
 
-/* Insertions, deletions, changes and swaps of neighbours that lead from a to b. */
+/* Edit distance from a to b: insertions, deletions, changes and swaps of neighbours. */
 static int distance(const char *a, const char *b)
 {
     int row_[3][LONGEST + 1];

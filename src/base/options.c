@@ -1,7 +1,7 @@
 /* options.c: the command line into a typed struct.  Three passes over the words, each overwriting
- * what the one before has set, in whatever order the words stand: the bundle that --preset names,
- * the config files, the options themselves. */
-#include "base/options.h"
+ * the values of the one before, so the order of the words does not matter: the bundle that --preset
+ * names, the config files, the options themselves. */
+#include "base/option_parse.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,27 +24,23 @@ const heed_option *heed__option_find(const heed_option_set *set, const char *nam
 
 heed_status heed__option_unknown(const heed__option_parse *p, const char *name, size_t length)
 {
-    static const char *const standard[] = {
-#define NAME(name_, value, help) name_,
-        HEED_OPTION_STANDARD(NAME)
-#undef NAME
-    };
-    enum { N_STANDARD = sizeof standard / sizeof *standard };
-    int n = p->set->count + (p->file ? 0 : N_STANDARD - !p->set->bundles);
-    const char **names = heed_arena_allocate(p->arena, sizeof *names * (size_t)(n ? n : 1));
+    int n = 0;
+    while (heed_option_row(p->set, n))
+        n++;
+    const char **names = heed_arena_allocate(p->arena, sizeof *names * (size_t)n);
     char *wrong = heed_arena_allocate(p->arena, length + 1);
     if (!names || !wrong)
         return heed__fail(p->err, HEED_MEMORY, "out of memory for options");
     memcpy(wrong, name, length);
     wrong[length] = '\0';
     for (int i = 0; i < n; i++)
-        names[i] = i < p->set->count ? p->set->fields[i].name : standard[i - p->set->count];
-    for (int i = 0; p->file && i < N_STANDARD - !p->set->bundles; i++)
-        if (strcmp(standard[i], wrong) == 0)
+        names[i] = heed_option_row(p->set, i)->name;
+    for (int i = p->set->count; p->file && i < n; i++)
+        if (strcmp(names[i], wrong) == 0)
             return heed__fail(p->err, HEED_FORMAT,
                               "'%s': '%s' is for the command line, not for a config file", p->file,
                               wrong);
-    const char *near = heed_option_nearest(wrong, names, n);
+    const char *near = heed_option_nearest(wrong, names, p->file ? p->set->count : n);
     const char *hint = near ? "; did you mean '" : "";
     if (p->file)
         return heed__fail(p->err, HEED_FORMAT, "'%s': unknown option '%s'%s%s%s", p->file, wrong,
@@ -65,7 +61,7 @@ const char *heed__option_number(double v, char text[HEED_OPTION_NUMBER])
 
 const char *heed__option_expected(const heed_option *o, char text[HEED_OPTION_EXPECTED])
 {
-    size_t n = 0, room = HEED_OPTION_EXPECTED;
+    size_t n = 0, capacity = HEED_OPTION_EXPECTED;
     char low[HEED_OPTION_NUMBER], high[HEED_OPTION_NUMBER];
     switch (o->type) {
     case HEED_OPTION_TYPE_BOOL:
@@ -78,28 +74,28 @@ const char *heed__option_expected(const heed_option *o, char text[HEED_OPTION_EX
         if (o->least == 0 && o->most == 0)
             return "a whole number";
         if (o->most == INT64_MAX)
-            snprintf(text, room, "a whole number, at least %lld", (long long)o->least);
+            snprintf(text, capacity, "a whole number, at least %lld", (long long)o->least);
         else if (o->least == INT64_MIN)
-            snprintf(text, room, "a whole number, at most %lld", (long long)o->most);
+            snprintf(text, capacity, "a whole number, at most %lld", (long long)o->most);
         else
-            snprintf(text, room, "a whole number from %lld to %lld", (long long)o->least,
+            snprintf(text, capacity, "a whole number from %lld to %lld", (long long)o->least,
                      (long long)o->most);
         return text;
     case HEED_OPTION_TYPE_REAL:
         if (o->low == 0 && o->high == 0)
             return "a number";
         if (isinf(o->high))
-            snprintf(text, room, "a number, at least %s", heed__option_number(o->low, low));
+            snprintf(text, capacity, "a number, at least %s", heed__option_number(o->low, low));
         else if (isinf(o->low))
-            snprintf(text, room, "a number, at most %s", heed__option_number(o->high, high));
+            snprintf(text, capacity, "a number, at most %s", heed__option_number(o->high, high));
         else
-            snprintf(text, room, "a number from %s to %s", heed__option_number(o->low, low),
+            snprintf(text, capacity, "a number from %s to %s", heed__option_number(o->low, low),
                      heed__option_number(o->high, high));
         return text;
     case HEED_OPTION_TYPE_CHOICE:
         text[0] = '\0';
-        for (int i = 0; o->choices[i] && n < room; i++)
-            n += (size_t)snprintf(text + n, room - n, "%s%s",
+        for (int i = 0; o->choices[i] && n < capacity; i++)
+            n += (size_t)snprintf(text + n, capacity - n, "%s%s",
                                   !i                  ? ""
                                   : o->choices[i + 1] ? ", "
                                                       : " or ",
@@ -183,7 +179,7 @@ heed_status heed__option_set_text(const heed__option_parse *p, const heed_option
         *(const char **)field_of(p, o) = text;
         return HEED_OK;
     }
-    /* strtoll and strtod skip leading space, which nobody means. */
+    /* strtoll and strtod skip leading space; here it is an error. */
     bool blank = text[0] == '\0' || strchr(" \t\n", text[0]);
     errno = 0;
     if (o->type == HEED_OPTION_TYPE_INT) {
@@ -196,7 +192,7 @@ heed_status heed__option_set_text(const heed__option_parse *p, const heed_option
                                          : heed__option_set_real(p, o, v);
 }
 
-/* A value of any type but LIST as a default or a bundle has it. */
+/* A value of any type but LIST, from the text of a default or a bundle. */
 static heed_status set_typed(const heed__option_parse *p, const heed_option *o, const char *text)
 {
     if (o->type != HEED_OPTION_TYPE_BOOL)
@@ -281,8 +277,21 @@ struct word {
     const char *value; /* after the `=`, or NULL */
 };
 
-static struct word take_apart(const char *text)
+/* The long name of -m, if the set has it; else NULL. */
+static const char *long_name(const heed_option_set *set, char letter)
 {
+    const heed_option *o;
+    for (int i = 0; (o = heed_option_row(set, i)); i++)
+        if (heed_option_letter(o->name) == letter)
+            return o->name;
+    return NULL;
+}
+
+static struct word take_apart(const heed_option_set *set, const char *text)
+{
+    const char *letter = text[0] == '-' && text[1] && !text[2] ? long_name(set, text[1]) : NULL;
+    if (letter)
+        return (struct word){letter, strlen(letter), NULL};
     if (strncmp(text, "--", 2) != 0)
         return (struct word){NULL, 0, NULL};
     const char *name = text + 2, *equals = strchr(name, '=');
@@ -312,7 +321,7 @@ struct scan {
     heed_option_result *result;
     const char **words;
     int n_words;
-    const char **items; /* room for the list being collected */
+    const char **items; /* capacity for the list being collected */
     const char *bundle; /* the last --preset; NULL: none */
     enum pass pass;
 };
@@ -353,10 +362,12 @@ static heed_status take_option(struct scan *s, struct word w, int argc, const ch
 {
     heed__option_parse *p = s->p;
     const char *value;
-    if (is(w, "help") || is(w, "print-config")) {
-        /* --help wins, in whatever order they come. */
-        if (s->result->action != HEED_OPTION_HELP)
-            s->result->action = is(w, "help") ? HEED_OPTION_HELP : HEED_OPTION_PRINT_CONFIG;
+    if (is(w, "help") || is(w, "print-config") || (p->set->groups && is(w, "help-all"))) {
+        /* Help wins, in whatever order they come. */
+        if (!is(w, "print-config"))
+            s->result->action = is(w, "help") ? HEED_OPTION_HELP : HEED_OPTION_HELP_ALL;
+        else if (s->result->action == HEED_OPTION_RUN)
+            s->result->action = HEED_OPTION_PRINT_CONFIG;
         return no_value(p, w);
     }
     if (is(w, "config")) {
@@ -387,7 +398,7 @@ static heed_status scan(struct scan *s, int argc, const char *const *argv)
     bool only_words = false;
     s->n_words = 0;
     for (int i = 0; i < argc; i++) {
-        struct word w = take_apart(argv[i]);
+        struct word w = take_apart(s->p->set, argv[i]);
         if (!only_words && w.name && w.length == 0 && !w.value) {
             only_words = true;
         } else if (!only_words && w.name) {
@@ -395,7 +406,9 @@ static heed_status scan(struct scan *s, int argc, const char *const *argv)
                 return HEED_ARGUMENT;
         } else if (!only_words && argv[i][0] == '-' && argv[i][1]) {
             return heed__fail(s->p->err, HEED_ARGUMENT,
-                              "unknown option '%s'; options start with two dashes", argv[i]);
+                              "unknown option '%s'; options start with two dashes, but for -h, -m, "
+                              "-o, -b and -t",
+                              argv[i]);
         } else {
             s->words[s->n_words++] = argv[i];
         }
@@ -417,7 +430,7 @@ heed_status heed_option_parse(const heed_option_set *set, int argc, const char *
                               void *values, heed_arena *arena, heed_option_result *result,
                               heed_error *err)
 {
-    heed_error own = {0}; /* so that the status is there even if the caller wants no text */
+    heed_error own = {0}; /* the status is needed even if err is NULL */
     heed__option_parse p = {set, values, arena, err ? err : &own, NULL, NULL};
     size_t n = (size_t)(argc > 0 ? argc : 0);
     struct scan s = {.p = &p, .result = result, .pass = FIND_BUNDLE};

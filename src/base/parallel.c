@@ -6,11 +6,10 @@
 #include <sched.h>
 #endif
 
-/* Below this much work in all, one thread does it: opening a region costs two microseconds if the
- * other threads are awake and many times that if they have gone to sleep or have no processor, and
- * 2^16 multiply-adds of a product are done in four.  Not higher: what the threads made together
- * lies in the caches of all, and one of them alone adds two such matrices of 2^16 numbers six times
- * slower than if they were its own. */
+/* Below this much total work one thread does it all: opening a region costs 2 us if the other
+ * threads are awake and many times that if they sleep or have no processor, and 2^16 multiply-adds
+ * take 4 us.  Not higher: what several threads computed lies in the caches of all of them, and one
+ * thread alone adds two such matrices of 2^16 elements six times slower than from its own cache. */
 #define MINIMUM_WORK (1 << 16)
 
 int heed__parallel_width(int threads, int64_t n, int64_t grain, int64_t work)
@@ -22,7 +21,7 @@ int heed__parallel_width(int threads, int64_t n, int64_t grain, int64_t work)
     if (width > units)
         width = units;
     double total = (double)n * (double)work;
-    /* All threads or one: between them the gain is small and the order of sums would depend on the
+    /* All threads or one: anything between gains little, and the order of sums would depend on the
      * size. */
     if (total < MINIMUM_WORK || width < 1)
         return 1;

@@ -1,6 +1,6 @@
-/* random.c: random numbers that can be asked for in any order.  Element i of a stream depends on
- * the stream and i alone; bits, uniform and below take one word an element (four to a block),
- * normal two (Box-Muller, one of the pair), so draw only one kind from a stream. */
+/* random.c: random numbers that can be drawn in any order.  Element i of a stream depends on the
+ * stream and i alone; bits, uniform and below use one word per element (four per block), normal two
+ * (Box-Muller, one of the pair), so draw only one kind from a stream. */
 #include "base/random.h"
 
 #include <math.h>
@@ -22,6 +22,8 @@ heed_rng heed_rng_stream(const heed_rng_key *key)
     uint64_t k = mix(key->seed);
     uint64_t s = mix(key->step);
     s = mix(s ^ ((uint64_t)key->rank << 32 | key->micro_batch));
+    if (key->set)
+        s = mix(s ^ key->set);
     s = mix(s ^ key->node);
     return (heed_rng){{(uint32_t)k, (uint32_t)(k >> 32)}, {(uint32_t)s, (uint32_t)(s >> 32)}};
 }

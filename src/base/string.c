@@ -28,7 +28,7 @@ void heed__string_clear(heed__string *s)
         s->text[0] = '\0';
 }
 
-/* Room for n more bytes and the NUL. */
+/* Space for n more bytes and the NUL. */
 static bool reserve(heed__string *s, size_t n)
 {
     size_t need;

@@ -1,5 +1,5 @@
-/* string.h: a growing text.  When memory is short it stays as it was and remembers it: append
- * freely, ask once at the end.
+/* string.h: a growing text.  When memory is short the text stays as it was and the failure is
+ * remembered: append freely, check once at the end.
  *
  *     heed__string s;
  *     heed__string_init(&s, allocator);
@@ -21,7 +21,7 @@ typedef struct heed__string {
 
 void heed__string_init(heed__string *s, const heed_allocator *allocator);
 void heed__string_deinit(heed__string *s);
-/* Forgets the text and the failure, keeps the memory. */
+/* Empties the text and clears the failure; the memory is kept. */
 void heed__string_clear(heed__string *s);
 void heed__string_add(heed__string *s, const char *text);
 void heed__string_add_bytes(heed__string *s, const char *bytes, size_t n);

@@ -1,5 +1,5 @@
-/* version.c: the version the library was built as, which a program may compare with the header it
- * was compiled with. */
+/* version.c: the version of the library, to compare with the header's that a program was compiled
+ * with. */
 #include <heed/base.h>
 
 const char *heed_version(void)

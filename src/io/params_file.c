@@ -1,10 +1,10 @@
-/* params_file.c: a parameter set as one safetensors file, a tensor for each parameter and state.
- * Saved in this build's numbers (F32; F64 in the double build), loaded from any dtype.  Loading is
- * all or nothing: every tensor is checked before the first is copied. */
+/* params_file.c: a parameter set as one safetensors file, one tensor per parameter and state.
+ * Saved as F32 (F64 in the double build), loaded from any dtype.  Loading is all or nothing: every
+ * tensor is checked before the first is copied. */
 #include "base/error.h"
 #include "io/safetensors.h"
 #include "nn/params.h"
-#include "tensor/tensor.h"
+#include "tensor/tensor_fields.h"
 
 #ifdef HEED_DOUBLE
 #define OWN_DTYPE HEED_F64
@@ -23,7 +23,7 @@ static heed_status check_finished(const heed_params *p, const char *what, const 
 
 heed_status heed_params_save(const heed_params *p, const char *path, heed_error *err)
 {
-    heed_error own = {0}; /* the status must be known even when the caller wants no text */
+    heed_error own = {0}; /* the status is needed even if err is NULL */
     if (check_finished(p, "save", path, &own) != HEED_OK)
         return heed__fail(err, own.status, "%s", own.text);
     heed_safetensors_writer *w = heed_safetensors_writer_new(heed__params_allocator(p), &own);

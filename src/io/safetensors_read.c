@@ -3,10 +3,10 @@
  *     8 bytes, little endian: n | n bytes of JSON | data
  *     {"name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, ...}
  *
- * The file is not trusted: every number is checked before it is used, and the tensors must cover
- * the data exactly once.  Cost: O(n log n) in the number of tensors; the data itself is not read.
- * The header is parsed by jansson with the C library's malloc: its allocator is a global of the
- * process, which is not a library's to change; all that stays open is in one arena of ours. */
+ * The file is not trusted: every value is checked before it is used, and the tensors must cover the
+ * data exactly once.  Cost: O(n log n) in the number of tensors; the data itself is not read.  The
+ * header is parsed by jansson with the C library's malloc: its allocator is global to the process,
+ * and a library must not change it; what lives until close is in one arena. */
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "io/safetensors.h"
 
@@ -88,7 +89,7 @@ static int find_name(const void *name, const void *stored)
 
 /* ---- the header ---- */
 
-/* Where the tensor lies: data_offsets = [begin, end] within the data. */
+/* data_offsets = [begin, end] within the data. */
 static heed_status read_offsets(const heed_safetensors *f, const json_t *offsets, heed_stored *s,
                                 const char *shown, heed_error *err)
 {
@@ -97,8 +98,10 @@ static heed_status read_offsets(const heed_safetensors *f, const json_t *offsets
         return refuse(f, err, "tensor '%s' has no data_offsets [begin, end]", shown);
     long long begin = json_integer_value(first), end = json_integer_value(last);
     if (begin < 0 || begin > end || (uint64_t)end > f->data_size)
-        return refuse(f, err, "tensor '%s' lies at %lld to %lld, no range of the %zu bytes of data",
-                      shown, begin, end, f->data_size);
+        return refuse(
+            f, err,
+            "tensor '%s' has data_offsets %lld to %lld, not a range of the %zu bytes of data",
+            shown, begin, end, f->data_size);
     s->data = f->data + begin;
     s->bytes = (size_t)(end - begin);
     return HEED_OK;
@@ -113,7 +116,7 @@ static heed_status read_tensor(heed_safetensors *f, const char *name, const json
     if (!dtype)
         return refuse(f, err, "tensor '%s' has no dtype", shown);
     if (!heed__dtype_named(dtype, &s->dtype))
-        return refuse(f, err, "tensor '%s' has dtype '%s', which is not known here", shown,
+        return refuse(f, err, "tensor '%s' has the unknown dtype '%s'", shown,
                       heed__shown(dtype, other));
 
     const json_t *shape = json_object_get(entry, "shape");
@@ -127,8 +130,7 @@ static heed_status read_tensor(heed_safetensors *f, const char *name, const json
     for (size_t i = 0; i < rank; i++) {
         const json_t *size = json_array_get(shape, i);
         if (!json_is_integer(size) || json_integer_value(size) < 0)
-            return refuse(f, err, "tensor '%s': axis %zu is not a whole number from 0 up", shown,
-                          i);
+            return refuse(f, err, "tensor '%s': axis %zu is not a non-negative integer", shown, i);
         s->dim[i] = json_integer_value(size);
     }
 
@@ -169,7 +171,7 @@ static heed_status read_metadata(heed_safetensors *f, json_t *object, heed_error
     return HEED_OK;
 }
 
-/* Laid out one after the other the tensors must be the data: nothing shared, nothing left over. */
+/* The tensors, one after the other, must be exactly the data: no overlap, no gap. */
 static heed_status check_cover(const heed_safetensors *f, heed_error *err)
 {
     char shown[HEED_SHOWN], other[HEED_SHOWN];
@@ -245,7 +247,7 @@ static heed_status parse(heed_safetensors *f, const unsigned char *bytes, size_t
         json_loadb((const char *)bytes + 8, (size_t)length, JSON_REJECT_DUPLICATES, &why);
     if (!header) {
         char shown[HEED_SHOWN];
-        if (json_error_code(&why) == json_error_out_of_memory)
+        if (heed__json_short_of_memory(&why))
             return short_of_memory(f, err);
         return refuse(f, err, "the header is not valid JSON: %s", heed__shown(why.text, shown));
     }
@@ -311,7 +313,7 @@ void heed_safetensors_close(heed_safetensors *f)
     heed_arena_free(f->arena);
 }
 
-/* ---- asking ---- */
+/* ---- accessors ---- */
 
 int heed_safetensors_count(const heed_safetensors *f)
 {
@@ -334,7 +336,7 @@ const char *heed_safetensors_metadata(const heed_safetensors *f, const char *key
 {
     struct pair wanted = {key, NULL};
     const struct pair *found = NULL;
-    if (f->metadata_count > 0) /* there is no array without */
+    if (f->metadata_count > 0) /* else there is no array */
         found =
             bsearch(&wanted, f->metadata, (size_t)f->metadata_count, sizeof wanted, compare_key);
     return found ? found->value : NULL;

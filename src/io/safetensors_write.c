@@ -1,10 +1,10 @@
 /* safetensors_write.c: a file of tensors, whole or not at all.
  *
  * The same calls give the same bytes: metadata first, then the tensors in the order they were
- * added.  The header is filled up with spaces so that the data starts at a multiple of 64, and wide
- * elements are laid before narrow ones, so that every tensor lies at a multiple of its element.
- * Refused: a name twice, a name or text that is not UTF-8, a size that is not its shape's.
- * The header goes through jansson, which uses the C library's malloc. */
+ * added.  The header is padded with spaces so that the data starts at a multiple of 64, and wide
+ * elements come before narrow ones, so that every tensor is aligned to its element.  Refused: a
+ * name twice, a name or text that is not UTF-8, a size that is not its shape's.  The header goes
+ * through jansson, which uses the C library's malloc. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,15 +57,28 @@ void heed_safetensors_writer_free(heed_safetensors_writer *w)
     heed_arena_free(w->arena);
 }
 
+/* jansson says only that it could not: a text that it takes unchecked and refuses otherwise is not
+ * UTF-8. */
+static bool is_utf8(const char *text)
+{
+    json_t *unchecked = json_string_nocheck(text), *checked = json_string(text);
+    const bool utf8 = checked || !unchecked;
+    json_decref(unchecked);
+    json_decref(checked);
+    return utf8;
+}
+
 heed_status heed_safetensors_writer_metadata(heed_safetensors_writer *w, const char *key,
                                              const char *value, heed_error *err)
 {
     if (!key || !value)
         return heed__fail(err, HEED_ARGUMENT, "safetensors metadata: no key or no value");
     /* jansson takes over the string, and checks both to be UTF-8. */
-    if (json_object_set_new(w->metadata, key, json_string(value)) != 0)
-        return heed__fail(err, HEED_ARGUMENT, "safetensors metadata: not UTF-8 text");
-    return HEED_OK;
+    if (json_object_set_new(w->metadata, key, json_string(value)) == 0)
+        return HEED_OK;
+    return is_utf8(key) && is_utf8(value)
+               ? heed__fail(err, HEED_MEMORY, "safetensors metadata: out of memory")
+               : heed__fail(err, HEED_ARGUMENT, "safetensors metadata: not UTF-8 text");
 }
 
 heed_status heed_safetensors_writer_add(heed_safetensors_writer *w, const heed_stored *tensor,
@@ -98,8 +111,8 @@ heed_status heed_safetensors_writer_add(heed_safetensors_writer *w, const heed_s
     return HEED_OK;
 }
 
-/* Wide elements first; among equals the order of adding.  Every size being a multiple of its
- * element, and the elements powers of two, each tensor then starts at a multiple of its own. */
+/* Wide elements first, then in the order added.  Since sizes are multiples of their element and
+ * elements are powers of two, every tensor is aligned to its element. */
 static const size_t widths[] = {8, 4, 2, 1};
 #define EACH_IN_DATA_ORDER(w, item)                                                                \
     for (size_t k_ = 0; k_ < sizeof widths / sizeof *widths; k_++)                                 \
@@ -151,9 +164,12 @@ static json_t *make_header(const heed_safetensors_writer *w, const char *path, h
             goto failed;
         }
         if (!describe(header, item)) {
-            heed__fail(err, HEED_ARGUMENT,
-                       "cannot write '%s': the name of tensor '%s' is not UTF-8", path,
-                       heed__shown(item->stored.name, shown));
+            if (is_utf8(item->stored.name))
+                heed__fail(err, HEED_MEMORY, "cannot write '%s': out of memory", path);
+            else
+                heed__fail(err, HEED_ARGUMENT,
+                           "cannot write '%s': the name of tensor '%s' is not UTF-8", path,
+                           heed__shown(item->stored.name, shown));
             goto failed;
         }
     }
@@ -185,15 +201,15 @@ heed_status heed_safetensors_writer_write(heed_safetensors_writer *w, const char
     heed_status status = lay_out(w, path, err);
     if (status != HEED_OK)
         return status;
-    heed_error own = {0}; /* the status must be known even when the caller wants no text */
+    heed_error own = {0}; /* the status is needed even if err is NULL */
     json_t *header = make_header(w, path, &own);
     if (!header)
         return heed__fail(err, own.status, "%s", own.text);
 
     size_t length = json_dumpb(header, NULL, 0, JSON_COMPACT);
     size_t total = (8 + length + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
-    char *bytes = heed__allocate(&w->allocator, total, 1);
-    if (!bytes) {
+    char *bytes = length ? heed__allocate(&w->allocator, total, 1) : NULL;
+    if (!bytes) { /* jansson, too, needs memory to write */
         status = heed__fail(err, HEED_MEMORY, "cannot write '%s': out of memory", path);
     } else if (total - 8 > HEED_MAX_HEADER) {
         status = heed__fail(err, HEED_ARGUMENT,
@@ -203,9 +219,10 @@ heed_status heed_safetensors_writer_write(heed_safetensors_writer *w, const char
     } else {
         for (int i = 0; i < 8; i++)
             bytes[i] = (char)((total - 8) >> 8 * i & 0xFF);
-        json_dumpb(header, bytes + 8, length, JSON_COMPACT);
+        const bool whole = json_dumpb(header, bytes + 8, length, JSON_COMPACT) == length;
         memset(bytes + 8 + length, ' ', total - 8 - length);
-        status = write_file(w, path, bytes, total, err);
+        status = whole ? write_file(w, path, bytes, total, err)
+                       : heed__fail(err, HEED_MEMORY, "cannot write '%s': out of memory", path);
     }
     heed__release(&w->allocator, bytes, total, 1);
     json_decref(header);

@@ -1,6 +1,6 @@
-/* stored.c: a tensor as it lies in a file: its dtype, its size, and its elements as real numbers.
- * Nothing is assumed about alignment: elements are fetched with memcpy.  Integers beyond the
- * mantissa round, F64 beyond the range of float becomes infinite, as conversion in C does. */
+/* stored.c: a tensor in a file: its dtype, its size, and its elements as reals.  Nothing is assumed
+ * about alignment: elements are read with memcpy.  Integers beyond the mantissa round, F64 beyond
+ * the range of float becomes infinite, as conversion in C does. */
 #include "io/safetensors.h"
 
 #include <stdio.h>
@@ -53,10 +53,10 @@ bool heed__stored_bytes(const heed_stored *s, size_t *bytes)
 
 const char *heed__shown(const char *name, char text[HEED_SHOWN])
 {
-    size_t n = strlen(name), room = HEED_SHOWN - sizeof "...";
-    bool cut = n > room;
+    size_t n = strlen(name), most = HEED_SHOWN - sizeof "...";
+    bool cut = n > most;
     if (cut) /* not in the middle of a UTF-8 sequence */
-        for (n = room; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;)
+        for (n = most; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;)
             n--;
     for (size_t i = 0; i < n; i++)
         text[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7F ? '?' : name[i];
@@ -99,7 +99,7 @@ static float from_f16(uint16_t h)
     return from_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13);
 }
 
-/* Rounded to the nearest, ties to even; what is too large becomes infinite. */
+/* Rounded to the nearest, ties to even; too large values become infinite. */
 uint16_t heed__to_f16(float x)
 {
     uint32_t bits;

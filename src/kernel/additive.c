@@ -1,5 +1,5 @@
-/* additive.c: see additive.h.  Keys go one after the other, because their rows are read as they
- * lie; what a query collects stays in the nearest cache. */
+/* additive.c: see additive.h.  Keys are read row by row, in the order of memory; the sums of a
+ * query stay in the L1 cache. */
 #include "kernel/additive.h"
 
 #include "kernel/isa.h"
@@ -32,10 +32,10 @@ void K(additive_grads)(real *dq, real *dk, real *dv, const real *de, const real 
         const vreal up = vset(de[j]);
         for (int64_t i = 0; i < d; i += VW) {
             vreal x = vtanh(vload_at(q, i, d) + vload_at(k, i, d));
-            vreal slope = up * vload_at(v, i, d) * (1 - x * x);
+            vreal grad = up * vload_at(v, i, d) * (1 - x * x);
             add_at(dv, up * x, i, d);
-            add_at(dq, slope, i, d);
-            add_at(dk, slope, i, d);
+            add_at(dq, grad, i, d);
+            add_at(dk, grad, i, d);
         }
         if (dk)
             dk += ldk;

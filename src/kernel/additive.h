@@ -1,4 +1,4 @@
-/* additive.h: the additive score of one query and n keys, ldk apart, and its way back.
+/* additive.h: the additive score of one query and n keys, ldk apart, and its gradients.
  *
  *   additive_scores  e[j] = sum over i of v[i] tanh(q[i] + k[j][i])
  *   additive_grads   with x = tanh(q + k[j]): dv += de[j] x, dq and dk[j] += de[j] v (1 - x^2);

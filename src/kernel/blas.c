@@ -1,8 +1,8 @@
 /* blas.c: the one file that knows CBLAS.
  *
- * The few names that are not CBLAS (how many threads, which version) are looked up at run time, so
- * that any of the libraries can be linked, or put in another's place by the system's alternatives.
- * cblas.h is not included: the flavours disagree on its enumerations' names, never on the calls. */
+ * The few names that are not CBLAS (threads, version) are looked up at run time, so that any of the
+ * libraries can be linked or exchanged by the system's alternatives.  cblas.h is not included: the
+ * libraries differ in the names of its enumerations, not in the calls. */
 #include "kernel/blas.h"
 
 #include <dlfcn.h>
@@ -55,7 +55,7 @@ static void start(void)
         Dl_info from;
         void *gemm = dlsym(RTLD_DEFAULT, "cblas_sgemm");
         bool known = gemm && dladdr(gemm, &from) != 0 && from.dli_fname;
-        snprintf(name, sizeof name, "CBLAS %s", known ? from.dli_fname : "of unknown make");
+        snprintf(name, sizeof name, "CBLAS %s", known ? from.dli_fname : "of unknown origin");
     }
 }
 

@@ -1,5 +1,5 @@
-/* dispatch.c: which kernels run here.  Decided once, at the first question: the best set that the
- * processor has and that has been proved, or the one that HEED_ISA names. */
+/* dispatch.c: which kernels run on this processor.  Decided once, at the first call: the best
+ * tested set that the processor has, or the one that HEED_ISA names. */
 #include "kernel/kernels.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* elementwise.c: see elementwise.h.  One loop, MAP, for all; the switch over the function stands
+/* elementwise.c: see elementwise.h.  One loop, MAP, for all; the switch over the function is
  * outside it. */
 #include "kernel/elementwise.h"
 #include "kernel/isa.h"
@@ -8,8 +8,8 @@
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_ELEMENTWISE(DECLARE)
 
-/* out = expression for i in [0,n), where AT(p) is the register at p[i]; the tail by the same
- * expression. */
+/* out = expression for i in [0,n), where AT(p) is the register at p[i]; the tail goes through the
+ * same expression. */
 #define AT(p) (whole ? vload((p) + i) : vload_first((p) + i, n - i))
 #define MAP(out, expression)                                                                       \
     do {                                                                                           \
@@ -110,32 +110,32 @@ void K(unary)(int kind, real *y, const real *x, int64_t n)
 
 /* ---- their derivatives ---- */
 
-/* d |x| = sign x, 0 at 0 */
+/* y = |x|, y' = sign x, 0 at 0 */
 VINLINE vreal sign(vreal x)
 {
     return vselect(x == (real)0, vset(0), vcopysign(vset(1), x));
 }
 
-/* Phi(x) + x phi(x) */
-VINLINE vreal gelu_slope(vreal x)
+/* y = x Phi(x), y' = Phi(x) + x phi(x) */
+VINLINE vreal gelu_grad(vreal x)
 {
     vreal phi = ONE_OVER_SQRT_2PI * vexp((real)-0.5 * x * x);
     return (real)0.5 * ((real)1 + verf(x * SQRT_HALF)) + x * phi;
 }
 
-/* s + x s (1-s) 2u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).  Beyond 40 it is 0 or 1, and x^3 must
- * not overflow. */
-VINLINE vreal gelu_tanh_slope(vreal x)
+/* y = x s, s = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3), so y' = s + x s (1-s) 2u' with
+ * u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).  For |x| > 40 it is 0 or 1, and x^3 must not overflow. */
+VINLINE vreal gelu_tanh_grad(vreal x)
 {
     x = vmax(vset(-40), vmin(vset(40), x));
     vreal square = x * x;
     vreal s = vsigmoid((real)2 * SQRT_2_OVER_PI * (x + GELU_CUBIC * square * x));
-    vreal slope = (real)2 * SQRT_2_OVER_PI * ((real)1 + (real)3 * GELU_CUBIC * square);
-    return s + x * s * ((real)1 - s) * slope;
+    vreal inner = (real)2 * SQRT_2_OVER_PI * ((real)1 + (real)3 * GELU_CUBIC * square);
+    return s + x * s * ((real)1 - s) * inner;
 }
 
-/* s (1 + x (1-s)) */
-VINLINE vreal silu_slope(vreal x)
+/* y = x s, s = sigmoid(x), so y' = s (1 + x (1-s)) */
+VINLINE vreal silu_grad(vreal x)
 {
     vreal s = vsigmoid(x);
     return s * ((real)1 + x * ((real)1 - s));
@@ -156,13 +156,13 @@ void K(unary_grad)(int kind, real *dx, const real *dy, const real *x, const real
         MAP(dx, AT(dx) + positive(AT(dy), AT(y)));
         break;
     case HEED__UNARY_GELU:
-        MAP(dx, AT(dx) + AT(dy) * gelu_slope(AT(x)));
+        MAP(dx, AT(dx) + AT(dy) * gelu_grad(AT(x)));
         break;
     case HEED__UNARY_GELU_TANH:
-        MAP(dx, AT(dx) + AT(dy) * gelu_tanh_slope(AT(x)));
+        MAP(dx, AT(dx) + AT(dy) * gelu_tanh_grad(AT(x)));
         break;
     case HEED__UNARY_SILU:
-        MAP(dx, AT(dx) + AT(dy) * silu_slope(AT(x)));
+        MAP(dx, AT(dx) + AT(dy) * silu_grad(AT(x)));
         break;
     case HEED__UNARY_TANH:
         MAP(dx, AT(dx) + AT(dy) * ((real)1 - AT(y) * AT(y)));

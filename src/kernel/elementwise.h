@@ -1,11 +1,10 @@
-/* elementwise.h: functions, arithmetic and their derivatives over n numbers that follow each other.
- */
+/* elementwise.h: functions, arithmetic and their derivatives over n contiguous elements. */
 #ifndef HEED_KERNEL_ELEMENTWISE_H
 #define HEED_KERNEL_ELEMENTWISE_H
 
 #include <heed/base.h>
 
-/* Identity and the activations stand first, in the order of heed_activation.  X(name, whether the
+/* Identity and the activations come first, in the order of heed_activation.  X(name, whether the
  * derivative reads x rather than y) */
 #define HEED__UNARY_LIST(X)                                                                        \
     X(IDENTITY, false)                                                                             \
@@ -44,7 +43,7 @@ typedef enum heed__arith_kind { HEED__ADD, HEED__SUB, HEED__MUL, HEED__DIV } hee
  *   unary_grad    dx += dy f'; reads x where heed__unary_needs_x, else y = f(x): the other may be
  *                 NULL
  *   affine        y = scale x + shift
- *   clamp         y = x kept in [low, high]; clamp_grad: dx += dy where x is inside
+ *   clamp         y = min(max(x, low), high); clamp_grad: dx += dy where x is inside
  *   arith         y = a op b; arith_one: y = a op b for a single b
  *   accumulate    y += scale x; increase: y += scale
  *   multiply_add  y += a b

@@ -1,8 +1,8 @@
-/* gemm.c: products with few rows, small sides or a short sum, where the BLAS libraries lose their
- * time in packing.  Here B is used where it stands.
+/* gemm.c: products with few rows, small sides or a short sum, where BLAS libraries spend their time
+ * on packing.  Here B is not packed.
  *
- * One row is a sum of eight rows of B at a time.  More rows are tiles of micro.h, the wider the
- * fewer rows they have, so that about twelve sums are always under way.  A B^T is dot products
+ * One row of C adds eight rows of B at a time.  More rows are tiles of micro.h, the wider the fewer
+ * rows they have, so that there are always about twelve independent sums.  A B^T is dot products
  * along the rows of both, again twelve at a time. */
 #include "kernel/gemm.h"
 
@@ -12,19 +12,19 @@
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_GEMM(DECLARE)
 
-/* Rows of B that are added up before C is touched again.  Measured on B (512,2048) and (2048,512):
- * while B goes by once or twice, few rows at a time keep few pages and streams open; a strip that
- * is copied repays more. */
+/* Rows of B that are summed before C is read again.  Measured on B (512,2048) and (2048,512): if B
+ * is read once or twice, few rows at a time need few pages and streams; a copied strip allows more.
+ */
 #define DEPTH_FEW 32
 #define DEPTH_COPIED 256
-/* A strip of B is copied if so many tiles use it and its rows are so far apart that they fall into
- * few sets of the first-level cache and push each other out. */
+/* A strip of B is copied if at least COPIED_FROM tiles use it and its rows are so far apart that
+ * they fall into few sets of the L1 cache and evict each other. */
 #define COPIED_FROM 3
 #define FAR_APART 256
 #define MAX_STRIP (4 * VBYTES / (int)sizeof(real))
 /* Rows of A that share a strip of B. */
 #define PANEL_ROWS 96
-/* With a sum this short a row of C is read, increased and written as it stands in memory. */
+/* With a sum this short a row of C is updated in memory. */
 #define SHORT_SUM 4
 
 /* ---- one row ---- */
@@ -74,13 +74,13 @@ static void one_row(real *c, const real *a, int64_t a_col, const real *b, int64_
 
 /* ---- few rows ---- */
 
-/* Registers across a strip whose tiles have so many rows. */
+/* Registers across a strip whose tiles have `rows` rows. */
 static int64_t strip_registers(int64_t rows)
 {
     return rows <= 3 ? 4 : rows == 4 ? 3 : 2;
 }
 
-/* One tile of any width: the wide ones by their own bodies. */
+/* One tile of any width; wide ones have their own bodies. */
 static void tile(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_col, const real *b,
                  int64_t ldb, int64_t m, int64_t n, int64_t k, real beta)
 {
@@ -98,8 +98,8 @@ static void tile(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_c
                        n - j < MICRO_COLS ? n - j : MICRO_COLS, k, beta);
 }
 
-/* Up to PANEL_ROWS rows of C and a sum of up to DEPTH_COPIED, strip by strip of B.  What is used
- * often but lies far apart (strips of B, columns of A for A^T B) is first copied together. */
+/* Up to PANEL_ROWS rows of C and a sum of up to DEPTH_COPIED, strip by strip of B. Data that is
+ * used often but strided (strips of B, columns of A for A^T B) is copied first. */
 static void panel(real *c, int64_t ldc, const real *a, int64_t a_row, int64_t a_col, const real *b,
                   int64_t ldb, int64_t m, int64_t n, int64_t k, real beta)
 {
@@ -208,7 +208,7 @@ DOT_STRIP(4, 1)
 
 typedef void dot_tile(real *c, int64_t ldc, const real *a, int64_t lda, const real *b, int64_t ldb,
                       int64_t k, real beta);
-/* By rows of A: how many rows of B a tile takes, the tile, and the one for what is left over. */
+/* By rows of A: rows of B per tile, the tile, and the tile for the remainder. */
 static const struct {
     int64_t cols;
     dot_tile *wide, *single;

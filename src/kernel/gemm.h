@@ -1,7 +1,7 @@
 /* gemm.h: matrix products.
  *
- * Operators call heed__gemm: it cuts the work over threads and takes one of our serial kernels, or
- * CBLAS where the instruction set has no good one:
+ * Operators call heed__gemm: it divides the work among threads and calls one of our serial kernels,
+ * or CBLAS where the instruction set has no good one:
  *
  *   gemm_few     C (M,N) = beta C + A B     B (K,N) row-major; A's (i,p) at a[i*a_row + p*a_col]
  *   gemm_few_nt  C (M,N) = beta C + A B^T   A (M,K), B (N,K) row-major
@@ -29,7 +29,7 @@ typedef struct heed__product {
     heed_real *panels;     /* heed__gemm_panels for each thread, or NULL */
 } heed__product;
 
-/* Panels of gemm_packed, in numbers: a block of A, one of B, the gaps between B's strips. */
+/* Panels of gemm_packed, in elements: a block of A, one of B, the gaps between B's strips. */
 #define HEED_PANEL_A (72 * 512 + 16)
 #define HEED_PANEL_B (1024 * 512)
 #define HEED_PANEL_COUNT (HEED_PANEL_A + HEED_PANEL_B + 16384)
@@ -45,11 +45,11 @@ typedef struct heed__product {
       (heed_real * c, int64_t ldc, const heed_real *a, int64_t lda, const heed_real *b,            \
        int64_t ldb, int64_t m, int64_t n, int64_t k, heed_real beta))
 
-/* Numbers that each thread needs for copies in the course of this product and of its gradients, 0
- * if none: a product is packed only if it has them. */
+/* Elements that each thread needs for packing in this product and its gradients, or 0: a product is
+ * packed only if it has them. */
 int64_t heed__gemm_panels(int64_t m, int64_t n, int64_t k);
-/* after, if not NULL, is called for each finished block of rows of C while it is still in cache,
- * from the thread that made it: rows [begin,end), columns [left,right). */
+/* after, if not NULL, is called for each finished block of rows of C while it is still in cache, by
+ * the thread that computed it: rows [begin,end), columns [left,right). */
 typedef void heed__after_block(void *context, int64_t begin, int64_t end, int64_t left,
                                int64_t right);
 void heed__gemm(const heed__product *p, int threads, heed__after_block *after, void *context);

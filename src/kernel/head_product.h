@@ -7,7 +7,7 @@
 #ifndef HEED_KERNEL_HEAD_PRODUCT_H
 #define HEED_KERNEL_HEAD_PRODUCT_H
 
-#include "kernel/head.h"
+#include "kernel/attention_head.h"
 #include "kernel/micro.h"
 
 #define WIDE_ROWS 4 /* of a tile three registers wide */

@@ -2,28 +2,28 @@
  *
  * Each family declares its kernels in its own header as an X-macro list, X(result, name,
  * (arguments)); the sources are compiled once per instruction set with HEED_ISA set to its name,
- * and define K(name).  Arguments: outputs, inputs, sizes. A kernel is serial and allocates nothing;
- * operators cut the work into ranges (base/parallel.h). */
+ * and define K(name).  Arguments: outputs, inputs, sizes.  A kernel is serial and allocates
+ * nothing; operators divide the work into ranges (base/parallel.h). */
 #ifndef HEED_KERNEL_KERNELS_H
 #define HEED_KERNEL_KERNELS_H
 
 #include <heed/base.h>
 
 #include "kernel/additive.h"
-#include "kernel/dropout.h"
+#include "kernel/attention_head.h"
+#include "kernel/bias_rows.h"
+#include "kernel/dropout_mask.h"
 #include "kernel/elementwise.h"
 #include "kernel/gemm.h"
-#include "kernel/head.h"
-#include "kernel/linear.h"
-#include "kernel/memory.h"
-#include "kernel/norm.h"
-#include "kernel/optimizer.h"
+#include "kernel/norm_rows.h"
+#include "kernel/ntm_rows.h"
+#include "kernel/optimizer_step.h"
 #include "kernel/panels.h"
 #include "kernel/probe.h"
-#include "kernel/recurrent.h"
-#include "kernel/reduce.h"
-#include "kernel/screen.h"
-#include "kernel/softmax.h"
+#include "kernel/reduce_rows.h"
+#include "kernel/rnn_gates.h"
+#include "kernel/screen_rows.h"
+#include "kernel/softmax_rows.h"
 
 #define HEED_KERNEL_LIST(X)                                                                        \
     HEED_KERNELS_ADDITIVE(X)                                                                       \
@@ -55,12 +55,12 @@ typedef struct heed_kernels {
  * it in dispatch.c, its name and flags in the Makefile (ISAS, ISA_FLAGS_...). */
 #define HEED_ISA_LIST(X) X(baseline) X(avx2) X(avx512)
 
-/* The table picked at start-up: the best proved set that the processor has, or what HEED_ISA asks
- * for. */
+/* The table chosen at start-up: the best tested set that the processor has, or the one HEED_ISA
+ * names. */
 const heed_kernels *heed__kernels(void);
-/* By name, or NULL if this build or this processor has it not.  For tests and benchmarks. */
+/* By name, or NULL if this build or this processor does not have it.  For tests and benchmarks. */
 const heed_kernels *heed__kernels_named(const char *isa);
-/* i-th set that runs here, or NULL: for tests that go through all. */
+/* i-th set that runs here, or NULL: for tests that try all. */
 const heed_kernels *heed__kernels_at(int i);
 
 #endif

@@ -1,5 +1,5 @@
-/* mask.h: dropout masks 64 elements at a time, for kernels that use each group while the memory
- * fetches the next numbers: making a whole row's mask first leaves the memory idle meanwhile. */
+/* mask.h: dropout masks 64 elements at a time, for kernels that use each group while memory loads
+ * the next elements: making the mask of a whole row first would leave the memory idle. */
 #ifndef HEED_KERNEL_MASK_H
 #define HEED_KERNEL_MASK_H
 
@@ -12,7 +12,7 @@
 typedef struct mask_rule {
     philox_stream stream;
     uint16_t below; /* bits below this: dropped */
-    real scale;     /* of what is kept: 1/(1-p), p the rounded rate */
+    real scale;     /* of the others: 1/(1-p), p the rounded rate */
 } mask_rule;
 
 VINLINE mask_rule mask_prepare(const heed_rng *rng, double rate)
@@ -30,8 +30,8 @@ VINLINE void mask_some(real *mask, const uint16_t *half, int64_t n, const mask_r
         mask[i] = half[i] < rule->below ? 0 : rule->scale;
 }
 
-/* Elements 8*block .. 8*block + MASK_GROUP.  The compilers widen 16 bits to 32 by a longer way than
- * need be. */
+/* Elements 8*block .. 8*block + MASK_GROUP.  By hand, because compilers widen 16 bits to 32
+ * inefficiently. */
 VINLINE void mask_group(real *mask, const mask_rule *rule, uint64_t block)
 {
     uint16_t half[MASK_GROUP];

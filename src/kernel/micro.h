@@ -4,10 +4,10 @@
  *                              A^T B is the same call with the two strides exchanged.
  *
  * A tile of MICRO_ROWS x MICRO_COLS stays in registers (6 x 2 of them: 12 of 16 for the sums, two
- * for B, one for A) while p runs over k; nothing is packed and nothing read outside the matrices.
- * Each element of C is one chain of multiply-adds, beta C first and then in the order of p, however
- * C and p are cut: a value depends neither on its place nor on how many rows there are.  beta is 0
- * (C may hold anything) or 1. */
+ * for B, one for A) while p runs over k; nothing is packed and nothing outside the matrices is
+ * read.  Each element of C is one chain of multiply-adds, beta C first and then in the order of p,
+ * however C and p are divided: a value depends neither on its position nor on the number of rows.
+ * beta is 0 (C may hold anything) or 1. */
 #ifndef HEED_KERNEL_MICRO_H
 #define HEED_KERNEL_MICRO_H
 
@@ -17,15 +17,15 @@
 #define MICRO_REGISTERS 2
 #define MICRO_COLS (MICRO_REGISTERS * VW)
 
-/* Lines of C that a tile will write. */
-VINLINE void ask_for(const real *c, int64_t ldc, int64_t rows)
+/* Prefetches the lines of C that a tile will write. */
+VINLINE void prefetch_rows(const real *c, int64_t ldc, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i++)
         __builtin_prefetch(c + i * ldc, 1);
 }
 
-/* The body: rows and registers are constants where it is inlined.  `last` columns are alive in the
- * last register; whole says that they are all of them. */
+/* The body: rows and registers are constants where it is inlined.  `last` columns of the last
+ * register are used; whole: all of them. */
 VINLINE void micro_body(int rows, int registers, bool whole, real *restrict c, int64_t ldc,
                         const real *restrict a, int64_t a_row, int64_t a_col,
                         const real *restrict b, int64_t ldb, int64_t last, int64_t k, real beta)
@@ -96,15 +96,15 @@ static __attribute__((noinline, unused)) void micro_tile(real *c, int64_t ldc, c
     }
 }
 
-/* Where tile i of `tiles` begins when m rows are cut into equal tiles: 7 rows are 4 and 3, not 6
- * and 1, because a tile of one row waits for its own sums. */
+/* Where tile i of `tiles` begins when m rows are divided into equal tiles: 7 rows are 4 and 3, not
+ * 6 and 1, because a tile of one row is bound by latency. */
 VINLINE int64_t micro_edge(int64_t m, int64_t tiles, int64_t i)
 {
     return m * i / tiles;
 }
 
-/* Any m, n and k, for matrices that sit in the caches: a strip of MICRO_COLS columns of B is used
- * for all rows of A before the next. */
+/* Any m, n and k, for matrices that fit the caches: a strip of MICRO_COLS columns of B is used for
+ * all rows of A before the next. */
 static __attribute__((unused)) void micro_product(real *c, int64_t ldc, const real *a,
                                                   int64_t a_row, int64_t a_col, const real *b,
                                                   int64_t ldb, int64_t m, int64_t n, int64_t k,

@@ -1,12 +1,14 @@
 /* packed.c: large products, at the speed of the register tile.
  *
  * Goto's blocking: a block of B (2 MB) is copied into strips as wide as the tile, then block after
- * block of A (a quarter of the second-level cache) into strips as high as the tile; a tile then
- * reads both in the order of memory.  While the tiles of one block of A run, the next one is
- * fetched.  Copying costs 0.1 to 0.2 ns an element, so 1 to 2 % at 512 x 512.
+ * block of A (a quarter of the L2 cache) into strips as high as the tile; a tile then reads both
+ * sequentially.  While the tiles of one block of A run, the next one is prefetched.  Copying costs
+ * 0.1 to 0.2 ns an element, so 1 to 2 % at 512 x 512.
  *
  * An element of C is a sum of sums over at most DEPTH products, each one chain in the order of k;
- * where the sums end depends on k alone, so a value depends neither on its place nor on the cut. */
+ * how k is divided depends on k alone, so a value depends neither on its position nor on how C is
+ * divided. */
+#include "base/min_max.h"
 #include "kernel/gemm.h"
 
 #include "kernel/isa.h"
@@ -18,12 +20,13 @@ HEED_KERNELS_PACKED(DECLARE)
 /* The tile: 6 x 2 registers of sums, two of B and one of A, of 16. */
 #define MR 6
 #define NR (2 * VW)
-/* Measured on products of 2048 rows (docs/PERFORMANCE.md).  A depth of 512 leaves the C of a model
- * 512 wide in one piece; a strip of B, 32 KB then, comes from the second-level cache at no loss. */
+/* Measured on products of 2048 rows (docs/PERFORMANCE.md).  With a depth of 512 a model 512 wide
+ * needs one sum per element of C; a strip of B, 32 KB then, is read from the L2 cache without loss.
+ */
 #define DEPTH 512
-/* A sum that is shorter leaves room for wider and higher blocks. */
+/* A shorter sum allows wider and higher blocks. */
 #define MOST_WIDTH 4096
-/* Rows copied together: a cache line of each while its neighbours are near. */
+/* Rows copied together, a cache line of each at a time. */
 #define TOGETHER 8
 /* Between strips of B, a cache line, so that they do not all start in one set. */
 #define GAP 16
@@ -61,7 +64,7 @@ VINLINE void transpose(vreal r[8])
 }
 #endif
 
-/* A matrix by the distances of its rows and of its columns, one of which is 1. */
+/* A matrix by the strides of its rows and columns, one of which is 1. */
 typedef struct grid {
     const real *at;
     int64_t row, col;
@@ -74,8 +77,8 @@ static grid part(grid g, int64_t i, int64_t j)
 
 /* ---- copying ---- */
 
-/* k steps of `side` numbers, `height` of them alive, the others 0: element (i,p) to to[p*side+i].
- * The slow way, for edges. */
+/* k steps of `side` elements, of which `height` exist and the others are 0: element (i,p) to
+ * to[p*side+i].  Slow, for edges. */
 static void copy_edge(real *to, int64_t side, grid from, int64_t height, int64_t begin, int64_t k)
 {
     for (int64_t p = begin; p < k; p++)
@@ -83,8 +86,8 @@ static void copy_edge(real *to, int64_t side, grid from, int64_t height, int64_t
             to[p * side + i] = i < height ? from.at[i * from.row + p * from.col] : 0;
 }
 
-/* Eight rows of `from` (or six, with zeros for the others) turned into columns; stores of a whole
- * register run two numbers into the next step of a strip of six, which comes after. */
+/* Eight rows of `from` (or six, with zeros for the others) transposed; in a strip of six, storing a
+ * whole register writes two elements of the next step, which is stored later. */
 VINLINE int64_t turn(int rows, real *to, int64_t side, grid from, int64_t k)
 {
     int64_t p = 0;
@@ -160,7 +163,7 @@ static void copy_b(real *to, grid b, int64_t n, int64_t k)
 
 /* ---- tiles ---- */
 
-/* What becomes of the sums: C = f(beta C + sum + bias). */
+/* What is done with the sums: C = f(beta C + sum + bias). */
 typedef struct finish {
     real beta;
     const real *bias; /* of the first column, or NULL */
@@ -176,7 +179,7 @@ VINLINE vreal finished(vreal sum, const real *c, const real *bias, const finish 
     return f->relu ? vmax(vset(0), sum) : sum;
 }
 
-/* Part of a tile, by way of memory that holds a whole one. */
+/* Part of a tile, through memory that holds a whole one. */
 static void store_edge(real *c, int64_t ldc, real *sums, int64_t m, int64_t n, const real *bias,
                        const finish *f)
 {
@@ -232,24 +235,24 @@ static __attribute__((noinline)) void tile(real *restrict c, int64_t ldc, const 
 
 /* ---- blocks ---- */
 
-/* The cache lines of a block of A that will be wanted soon, a few at a time. */
-typedef struct ahead {
+/* Prefetching the next block of A, a few cache lines at a time. */
+typedef struct prefetch {
     const real *row;
     int64_t to_next;      /* row */
     int64_t lines, line;  /* of a row */
-    int64_t at_each_tile; /* 0: nothing is to be fetched */
-} ahead;
+    int64_t at_each_tile; /* 0: nothing to prefetch */
+} prefetch;
 
-static ahead look_ahead(grid a, int64_t m, int64_t k, int64_t tiles)
+static prefetch prefetch_begin(grid a, int64_t m, int64_t k, int64_t tiles)
 {
     bool by_rows = a.col == 1;
-    ahead x = {.row = a.at, .to_next = by_rows ? a.row : a.col};
+    prefetch x = {.row = a.at, .to_next = by_rows ? a.row : a.col};
     x.lines = ((by_rows ? k : m) + LINE - 1) / LINE;
     x.at_each_tile = m > 0 ? ((by_rows ? m : k) * x.lines + tiles - 1) / tiles : 0;
     return x;
 }
 
-VINLINE void fetch(ahead *x)
+VINLINE void prefetch_some(prefetch *x)
 {
     for (int64_t i = 0; i < x->at_each_tile; i++) {
         __builtin_prefetch(x->row + x->line * LINE, 0, 2);
@@ -260,31 +263,26 @@ VINLINE void fetch(ahead *x)
     }
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* C (m,n) = f(beta C + A B) for copied blocks. */
 static void tiles(real *c, int64_t ldc, const real *a, const real *b, int64_t m, int64_t n,
-                  int64_t k, const finish *f, ahead *next)
+                  int64_t k, const finish *f, prefetch *next)
 {
     for (int64_t j = 0; j < n; j += NR)
         for (int64_t i = 0; i < m; i += MR) {
-            fetch(next);
-            tile(c + i * ldc + j, ldc, a + i * k, b + j / NR * strip_size(k), least(m - i, MR),
-                 least(n - j, NR), k, f->bias ? f->bias + j : NULL, f);
+            prefetch_some(next);
+            tile(c + i * ldc + j, ldc, a + i * k, b + j / NR * strip_size(k), heed__min(m - i, MR),
+                 heed__min(n - j, NR), k, f->bias ? f->bias + j : NULL, f);
         }
 }
 
-/* Proved with 256 bits and fused multiply-adds.  A library knows processors that have neither, or
- * that this build has no set for, better than plain C does. */
+/* Measured with 256 bits and fused multiply-adds.  On processors that have neither, or that this
+ * build has no set for, a library is better than plain C. */
 bool K(gemm_packed_pays)(void)
 {
     return VBYTES >= 32;
 }
 
-/* How long the sums are that k is cut into: alike, whole registers, never above DEPTH. */
+/* Length of the sums that k is divided into: equal, whole registers, at most DEPTH. */
 static int64_t depth_of(int64_t k)
 {
     int64_t cuts = (k + DEPTH - 1) / DEPTH;
@@ -297,21 +295,21 @@ void K(gemm_packed)(const heed__product *p)
     const grid b = {p->b, p->trans_b ? 1 : p->ldb, p->trans_b ? p->ldb : 1};
     real *a_copy = p->panels, *b_copy = p->panels + HEED_PANEL_A;
     const int64_t depth = depth_of(p->k);
-    const int64_t width = least(MOST_WIDTH, HEED_PANEL_B / depth / NR * NR);
+    const int64_t width = heed__min(MOST_WIDTH, HEED_PANEL_B / depth / NR * NR);
     const int64_t rows = HEED_PANEL_A / depth / MR * MR;
     for (int64_t j = 0; j < p->n; j += width)
         for (int64_t top = 0, k; top < p->k; top += k) {
-            int64_t n = least(p->n - j, width);
-            k = least(p->k - top, depth);
+            int64_t n = heed__min(p->n - j, width);
+            k = heed__min(p->k - top, depth);
             bool last = top + k == p->k;
             finish f = {top == 0 ? p->beta : 1, last && p->bias ? p->bias + j : NULL,
                         last && p->relu};
             copy_b(b_copy, part(b, top, j), n, k);
             for (int64_t i = 0, m; i < p->m; i += m) {
-                m = least(p->m - i, rows);
+                m = heed__min(p->m - i, rows);
                 copy_a(a_copy, part(a, i, top), m, k);
-                ahead next = look_ahead(part(a, i + m, top), least(p->m - i - m, rows), k,
-                                        ((n + NR - 1) / NR) * ((m + MR - 1) / MR));
+                prefetch next = prefetch_begin(part(a, i + m, top), heed__min(p->m - i - m, rows),
+                                               k, ((n + NR - 1) / NR) * ((m + MR - 1) / MR));
                 tiles(p->c + i * p->ldc + j, p->ldc, a_copy, b_copy, m, n, k, &f, &next);
             }
         }

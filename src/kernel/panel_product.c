@@ -1,37 +1,37 @@
-/* panel_product.c: products with panels of numbers, and what those of bytes (panel_bytes.c) have in
- * common with them; see panels.h.
+/* panel_product.c: products with fp32 panels, and the common entry for those with int8
+ * (panel_int8.c); see panels.h.
  *
- * A panel, or a few where the rows are few, is used for all rows before the next: it comes from
- * memory once and stays in the nearest caches, and the rows pass by in equal tiles.  Each tile asks
- * for its share of the next panel while it computes; a single one for what it will need itself. */
+ * A panel, or a few if there are few rows, is used for all rows before the next: it is read from
+ * memory once and stays in the L1 and L2 caches, and the rows are divided into equal tiles.  Each
+ * tile prefetches its share of the next panel while it computes; a single tile what it will read
+ * itself. */
 #include "kernel/panels.h"
 
 #include "kernel/elementwise.h"
 #include "kernel/isa.h"
 #include "kernel/micro.h"
-#include "kernel/panel_bytes.h"
+#include "kernel/panel_int8.h"
 
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_PANELS(DECLARE)
 HEED_KERNELS_ELEMENTWISE(DECLARE)
 
-/* What the tiles do themselves; every other activation is a pass of its own. */
+/* The activation that the tiles apply; every other one is a separate pass. */
 VINLINE vreal activated(vreal x, int activation)
 {
     return activation == HEED__UNARY_RELU ? vmax(vset(0), x) : x;
 }
 
-/* How far ahead a tile asks that is alone with its panels, in bytes; measured
- * (docs/PERFORMANCE.md).  What comes from memory in four streams is mostly fetched by the processor
- * itself. */
-VINLINE int64_t near(int64_t rows, const heed__panel_weights *w)
+/* Prefetch distance in bytes of a single tile; measured (docs/PERFORMANCE.md).  Four streams from
+ * memory are mostly prefetched by the processor itself. */
+VINLINE int64_t prefetch_distance(int64_t rows, const heed__panel_weights *w)
 {
     return w->from_memory ? 512 : rows == 1 ? 2048 : 4096;
 }
 
-/* A tile reads STRIP columns of a panel, of several panels side by side where it has few rows: at
- * least eight sums are always under way, each a chain that waits for itself, and one row's weights
- * come in four streams, which is faster than one, also from memory. */
+/* A tile reads STRIP columns of a panel, or of several panels side by side if it has few rows:
+ * always at least eight independent sums, and the weights of one row come in four streams, which is
+ * faster than one, also from memory. */
 #define STRIP_REGISTERS (HEED_PANEL / VW < 2 ? 1 : 2)
 #define STRIP (STRIP_REGISTERS * VW)
 #define MOST_REGISTERS 8
@@ -39,8 +39,8 @@ VINLINE int64_t near(int64_t rows, const heed__panel_weights *w)
 
 typedef vreal sums[MICRO_ROWS][MOST_REGISTERS];
 
-/* In what follows rows and panels are constants where it is inlined; b and c are at the first
- * column of a strip, number `left` of N. */
+/* Below, rows and panels are constants where inlined; b and c are at the first column of a strip,
+ * column `left` of N. */
 
 VINLINE void clear_sums(int rows, int panels, sums sum)
 {
@@ -60,8 +60,8 @@ VINLINE void copy_sums(int rows, sums to, sums from)
             to[i][r] = from[i][r];
 }
 
-/* One k: every row's number times W's row.  Rows are reached from two of them, so that not each
- * needs a register for its address. */
+/* One k: the element of every row of A times W's row.  Rows are addressed from two of them, so that
+ * not each needs an address register. */
 VINLINE void add_products(int rows, int panels, sums sum, const real *a, int64_t lda, const real *b,
                           int64_t size)
 {
@@ -94,13 +94,13 @@ VINLINE void finish_sums(int rows, int panels, real *c, int64_t ldc, sums sum,
     }
 }
 
-/* All rows in one tile: it asks for what it will read itself, a line of each panel at every step,
- * and behind a panel's end for the next one.  Panels are `apart` from each other. */
+/* All rows in one tile: it prefetches what it will read itself, one line of each panel at every
+ * step, and beyond a panel's end the next one.  Panels are `apart` from each other. */
 VINLINE void few_body(int rows, int panels, real *c, int64_t ldc, const real *a, int64_t lda,
                       const real *b, const heed__panel_weights *w, int64_t left, int64_t apart)
 {
     const int64_t size = apart * w->k * HEED_PANEL;
-    const real *next = b + near(rows, w) / (int64_t)sizeof(real);
+    const real *next = b + prefetch_distance(rows, w) / (int64_t)sizeof(real);
     sums sum;
     clear_sums(rows, panels, sum);
     for (int64_t k = 0; k < w->k; k++) {
@@ -112,8 +112,8 @@ VINLINE void few_body(int rows, int panels, real *c, int64_t ldc, const real *a,
     finish_sums(rows, panels, c, ldc, sum, w, left, apart);
 }
 
-/* The same for weights that come from memory, which gives most in four streams: four panels take
- * turns, a few steps each, and their sums wait in between. */
+/* The same for weights that come from memory, which is fastest with four streams: four panels take
+ * turns, a few steps each; their sums are saved in between. */
 #define STREAMS 4
 #define STEPS 8
 
@@ -121,7 +121,7 @@ VINLINE void far_body(int rows, real *c, int64_t ldc, const real *a, int64_t lda
                       const heed__panel_weights *w, int64_t left, int64_t apart)
 {
     const int64_t size = apart * w->k * HEED_PANEL;
-    const real *next = b + near(rows, w) / (int64_t)sizeof(real);
+    const real *next = b + prefetch_distance(rows, w) / (int64_t)sizeof(real);
     sums waiting[STREAMS], sum;
     for (int64_t p = 0; p < STREAMS; p++)
         clear_sums(rows, 1, waiting[p]);
@@ -166,8 +166,8 @@ static __attribute__((noinline)) void few_tile(real *c, int64_t ldc, const real 
     }
 }
 
-/* Panels [begin,end) in as many stretches as are read together, each from its first panel to its
- * last: long streams are what memory gives most of.  What is left over comes one by one. */
+/* Panels [begin,end) are divided into as many stretches as are read together, each read
+ * sequentially: memory is fastest with long streams.  The remainder is done one by one. */
 static void product_of_few(real *c, int64_t ldc, const real *a, int64_t lda, int64_t m,
                            const heed__panel_weights *w, int64_t begin, int64_t end)
 {
@@ -176,15 +176,15 @@ static void product_of_few(real *c, int64_t ldc, const real *a, int64_t lda, int
     for (int64_t i = 0; i < stretch + rest; i++) {
         const bool alone = i >= stretch;
         const int64_t p = alone ? end - (stretch + rest - i) : begin + i;
-        ask_for(c + p * HEED_PANEL, ldc, m);
+        prefetch_rows(c + p * HEED_PANEL, ldc, m);
         for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
             few_tile(c, ldc, a, lda, w->real + p * w->k * HEED_PANEL + s, w, p * HEED_PANEL + s, m,
                      alone ? 1 : together, stretch);
     }
 }
 
-/* One tile of several: all together ask for the next panel, this one for `stride` bytes in each
- * step, which is little: every fourth does it. */
+/* One tile of several: together they prefetch the next panel, this one `stride` bytes in each step;
+ * that is little, so only every fourth step does it. */
 VINLINE void many_body(int rows, real *c, int64_t ldc, const real *a, int64_t lda, const real *b,
                        const char *next, int64_t stride, const heed__panel_weights *w, int64_t left)
 {
@@ -203,7 +203,7 @@ VINLINE void many_body(int rows, real *c, int64_t ldc, const real *a, int64_t ld
     finish_sums(rows, 1, c, ldc, sum, w, left, 1);
 }
 
-/* Seven rows and more, cut into equal tiles, have at least three in each. */
+/* Seven rows or more, divided into equal tiles, are at least three in each. */
 static __attribute__((noinline)) void many_tile(real *c, int64_t ldc, const real *a, int64_t lda,
                                                 const real *b, const char *next, int64_t stride,
                                                 const heed__panel_weights *w, int64_t left,
@@ -230,7 +230,7 @@ static void product_of_many(real *c, int64_t ldc, const real *a, int64_t lda, in
         const int64_t left = p * HEED_PANEL;
         for (int64_t i = 0, top = 0, height; i < tiles; i++, top += height, next += share) {
             height = least + (i < more);
-            ask_for(c + top * ldc + left + HEED_PANEL, ldc, height);
+            prefetch_rows(c + top * ldc + left + HEED_PANEL, ldc, height);
             for (int64_t s = 0; s < HEED_PANEL; s += STRIP)
                 many_tile(c + top * ldc, ldc, a + top * lda, lda, (const real *)panel + s, next,
                           stride, w, left + s, height);
@@ -247,7 +247,7 @@ void K(panel_product)(real *c, int64_t ldc, const real *a, int64_t lda,
     if (w->bits == 0)
         (m <= MICRO_ROWS ? product_of_few : product_of_many)(c, ldc, a, lda, m, w, begin, end);
     else
-        K(panel_product_bytes)(c, ldc, rows, m, w, begin, end);
+        K(panel_product_int8)(c, ldc, rows, m, w, begin, end);
     if (w->activation == HEED__UNARY_IDENTITY || w->activation == HEED__UNARY_RELU)
         return;
     const int64_t left = begin * HEED_PANEL;

@@ -1,4 +1,4 @@
-/* panel_rows.c: rows to bytes before a product, and columns of packed weights back to numbers. */
+/* panel_rows.c: quantising rows before a product, and columns of packed weights back to fp32. */
 #include "kernel/panels.h"
 
 #include "kernel/isa.h"
@@ -7,25 +7,25 @@
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_PANELS(DECLARE)
 
-/* ---- rows to bytes ---- */
+/* ---- quantising rows ---- */
 
 #define MOST 127
-/* Added to a number of 0..127 it rounds it to the nearest even and leaves it in the lowest bits:
- * what is not a number becomes some byte of that range, without any conversion that C leaves
- * undefined. */
+/* Added to a value of 0..127 it rounds to the nearest, ties to even, and leaves the integer in the
+ * lowest bits: NaN becomes some byte of that range, without a conversion that C leaves undefined.
+ */
 #ifdef HEED_DOUBLE
 #define ROUNDER ((real)4503599627370496.0)
 #else
 #define ROUNDER ((real)8388608.0)
 #endif
-/* Registers that become bytes together. */
+/* Registers that are quantised together. */
 #define TOGETHER 4
 
 typedef struct bounds {
     real low, high;
 } bounds;
 
-/* k > 0.  Lanes behind the end of the row are its first number. */
+/* k > 0.  Lanes beyond the end of the row hold its first element. */
 static bounds row_bounds(const real *x, int64_t k)
 {
     const vreal first = vset(x[0]);
@@ -66,7 +66,7 @@ VINLINE void store_lanes(uint8_t *to, vint v, int64_t n)
 VINLINE void store_bytes(uint8_t *to, const vint v[TOGETHER])
 {
 #if defined(__AVX2__) && !defined(HEED_DOUBLE) && VBYTES == 32
-    /* Packing works in each half of a register: fours come out as 0 2 4 6 1 3 5 7. */
+    /* Packing works in each half of a register: groups of four come out as 0 2 4 6 1 3 5 7. */
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     __m256i x = _mm256_packs_epi32((__m256i)v[0], (__m256i)v[1]);
     __m256i y = _mm256_packs_epi32((__m256i)v[2], (__m256i)v[3]);
@@ -112,7 +112,7 @@ void K(panel_quantise)(const heed__panel_rows *rows, const real *a, int64_t lda,
     }
 }
 
-/* ---- columns to numbers ---- */
+/* ---- columns to fp32 ---- */
 
 void K(panel_column)(real *out, const heed__panel_weights *w, int64_t j, real factor)
 {

@@ -1,5 +1,5 @@
-/* panels.c: weights into the layouts of panels.h.  Compiled once: it copies, and what it copies is
- * used a thousand times. */
+/* panels.c: packing weights into the layouts of panels.h.  Compiled once: packing is done once per
+ * model. */
 #include "kernel/panels.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ void heed__panel_pack(heed_real *panels, const heed_real *w, int64_t row, int64_
     }
 }
 
-/* The largest |x| of up to HEED_PANEL columns; what is not a number does not count. */
+/* The largest |x| of up to HEED_PANEL columns; NaN is ignored. */
 static void column_sizes(double *size, const heed_real *w, int64_t row, int64_t col, int64_t k,
                          int64_t width)
 {
@@ -43,7 +43,7 @@ static void column_sizes(double *size, const heed_real *w, int64_t row, int64_t 
         }
 }
 
-/* To the nearest whole number of +-127; what is not a number is 0. */
+/* To the nearest integer of -127..127; NaN becomes 0. */
 static int8_t rounded(double x)
 {
     if (!(fabs(x) <= 127))
@@ -56,7 +56,8 @@ static int8_t *byte_at(int8_t *panel, int64_t i, int64_t j)
     return panel + (i / 4 * HEED_PANEL + j) * 4 + i % 4;
 }
 
-/* The most that weights of one sign add up to among those of a column that meet (panels.h). */
+/* The largest sum of weights of one sign among those of a column that are added in 16 bits
+ * (panels.h). */
 static int32_t most_that_meet(int8_t *panel, int64_t j, int64_t k)
 {
     int32_t most = 0;
@@ -74,12 +75,12 @@ static int32_t most_that_meet(int8_t *panel, int64_t j, int64_t k)
     return most;
 }
 
-/* Column j of a panel of zeros; its numbers are from[i * row].  Coarser as long as too much meets:
- * each time by what is too much, so that a few times will do. */
+/* Column j of a panel of zeros; its elements are from[i * row].  As long as some 16-bit sum is too
+ * large, the step is enlarged by that excess: a few rounds are enough. */
 static void pack_column(int8_t *panel, float *scale, int32_t *sum, const heed_real *from,
                         int64_t row, int64_t k, int64_t j, double largest)
 {
-    double step = largest > 1e-300 ? largest / 127 : 0; /* of which there is an inverse */
+    double step = largest > 1e-300 ? largest / 127 : 0; /* whose inverse is finite */
     for (int32_t most = HEED_PANEL_MOST + 1; most > HEED_PANEL_MOST;) {
         const double inverse = step > 0 ? 1 / step : 0;
         *sum = 0;
@@ -91,8 +92,8 @@ static void pack_column(int8_t *panel, float *scale, int32_t *sum, const heed_re
     }
 }
 
-void heed__panel_pack_bytes(int8_t *panels, float *scale, int32_t *sum, const heed_real *w,
-                            int64_t row, int64_t col, int64_t k, int64_t n)
+void heed__panel_pack_int8(int8_t *panels, float *scale, int32_t *sum, const heed_real *w,
+                           int64_t row, int64_t col, int64_t k, int64_t n)
 {
     const int64_t size = heed__panel_groups(k) * 4 * HEED_PANEL;
     for (int64_t left = 0; left < n; left += HEED_PANEL, panels += size) {

@@ -1,8 +1,8 @@
 /* philox.h: eight Philox blocks at once, as 64 half-words in stream order.
  *
- * Each 64-bit lane holds one word of one counter in its low half; what the high half holds does not
- * matter, because the 32x32->64 multiplication reads the low halves alone.  So a round is two
- * products, two shifts and four exclusive ors for as many counters as the register has lanes. */
+ * Each 64-bit lane holds one word of one counter in its low half; the high half may hold anything,
+ * because the 32x32->64 multiplication reads only the low halves.  So a round is two products, two
+ * shifts and four exclusive ors for all counters of a register. */
 #ifndef HEED_KERNEL_PHILOX_H
 #define HEED_KERNEL_PHILOX_H
 
@@ -40,7 +40,7 @@ typedef __m128i philox_reg;
 #ifdef PHILOX_LANES
 #define PHILOX_REGS (PHILOX_AT_ONCE / PHILOX_LANES)
 
-/* What all blocks of a stream share, spread over registers once. */
+/* What all blocks of a stream share, broadcast to registers once. */
 typedef struct philox_stream {
     philox_reg key[HEED_PHILOX_ROUNDS][2];
     philox_reg c2, c3;
@@ -70,7 +70,7 @@ philox_halves(uint16_t half[PHILOX_HALVES], const philox_stream *s, uint64_t blo
     const philox_reg m0 = PHILOX_SET1(HEED_PHILOX_M0), m1 = PHILOX_SET1(HEED_PHILOX_M1);
     for (int round = 0; round < HEED_PHILOX_ROUNDS; round++)
         for (int i = 0; i < PHILOX_REGS; i++) {
-            /* The key meets the word that does not wait for the product. */
+            /* The key is combined with the word that does not depend on the product. */
             philox_reg p0 = PHILOX_OP(mul_epu32)(c0[i], m0);
             philox_reg p1 = PHILOX_OP(mul_epu32)(c2[i], m1);
             c0[i] = PHILOX_XOR(PHILOX_OP(srli_epi64)(p1, 32), PHILOX_XOR(c1[i], s->key[round][0]));

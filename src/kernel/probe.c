@@ -1,4 +1,4 @@
-/* probe.c: multiply-add peaks, triad and read bandwidth, in the instruction set at hand. */
+/* probe.c: multiply-add peaks, triad and read bandwidth, in one instruction set. */
 #include "kernel/probe.h"
 #include "kernel/isa.h"
 #include "kernel/vec.h"
@@ -27,15 +27,15 @@ double K(probe_fma)(heed_real *sink, int64_t rounds)
     return 2.0 * CHAINS * (double)VW * (double)rounds;
 }
 
-/* Bytes: a register, and sum + the products of two of them in lanes of 32 bits. */
+/* int8: a register, and sum + the products of two registers in 32-bit lanes. */
 #if defined(__AVX2__)
-typedef __m256i bytes;
+typedef __m256i int8s;
 #define OPAQUE(x) __asm__("" : "+x"(x))
-VINLINE bytes bytes_set(int32_t x)
+VINLINE int8s int8_set(int32_t x)
 {
     return _mm256_set1_epi8((char)x);
 }
-VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
+VINLINE int8s int8_step(int8s sum, int8s a, int8s b)
 {
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
     return _mm256_dpbusd_epi32(sum, a, b);
@@ -47,13 +47,13 @@ VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 }
 #define BYTES_AT_ONCE 32
 #elif defined(__SSE2__)
-typedef __m128i bytes; /* each in 16 bits */
+typedef __m128i int8s; /* each in 16 bits */
 #define OPAQUE(x) __asm__("" : "+x"(x))
-VINLINE bytes bytes_set(int32_t x)
+VINLINE int8s int8_set(int32_t x)
 {
     return _mm_set1_epi16((short)x);
 }
-VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
+VINLINE int8s int8_step(int8s sum, int8s a, int8s b)
 {
     const __m128i pairs = _mm_madd_epi16(a, b);
     VIN_PLACE("paddd %1, %0", sum, pairs);
@@ -61,43 +61,43 @@ VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
 }
 #define BYTES_AT_ONCE 8
 #else
-typedef int32_t bytes __attribute__((vector_size(16))); /* each in 32 bits */
+typedef int32_t int8s __attribute__((vector_size(16))); /* each in 32 bits */
 #define OPAQUE(x) __asm__("" : "+m"(x))
-VINLINE bytes bytes_set(int32_t x)
+VINLINE int8s int8_set(int32_t x)
 {
-    return (bytes){x, x, x, x};
+    return (int8s){x, x, x, x};
 }
-VINLINE bytes bytes_step(bytes sum, bytes a, bytes b)
+VINLINE int8s int8_step(int8s sum, int8s a, int8s b)
 {
     return sum + a * b;
 }
 #define BYTES_AT_ONCE 4
 #endif
 
-/* Products of bytes need registers of their own beside the sums. */
-#define BYTE_CHAINS 10
+/* int8 products need registers besides the sums. */
+#define INT8_CHAINS 10
 
 double K(probe_int8)(int32_t *sink, int64_t rounds)
 {
-    bytes a = bytes_set(sink[0]), b = bytes_set(sink[1]), x[BYTE_CHAINS];
-    uint32_t lane[sizeof(bytes) / sizeof(uint32_t)], sum = 0;
+    int8s a = int8_set(sink[0]), b = int8_set(sink[1]), x[INT8_CHAINS];
+    uint32_t lane[sizeof(int8s) / sizeof(uint32_t)], sum = 0;
 #pragma GCC unroll 10
-    for (int j = 0; j < BYTE_CHAINS; j++)
-        x[j] = (bytes){0};
+    for (int j = 0; j < INT8_CHAINS; j++)
+        x[j] = (int8s){0};
     for (int64_t i = 0; i < rounds; i++)
 #pragma GCC unroll 10
-        for (int j = 0; j < BYTE_CHAINS; j++) {
-            OPAQUE(a); /* else one product would do for all */
-            x[j] = bytes_step(x[j], a, b);
+        for (int j = 0; j < INT8_CHAINS; j++) {
+            OPAQUE(a); /* else the compiler would reuse one product */
+            x[j] = int8_step(x[j], a, b);
         }
 #pragma GCC unroll 10
-    for (int j = 0; j < BYTE_CHAINS; j++) {
+    for (int j = 0; j < INT8_CHAINS; j++) {
         memcpy(lane, &x[j], sizeof lane);
         for (size_t i = 0; i < sizeof lane / sizeof *lane; i++)
             sum += lane[i];
     }
     memcpy(sink + 2, &sum, sizeof sum);
-    return 2.0 * BYTE_CHAINS * BYTES_AT_ONCE * (double)rounds;
+    return 2.0 * INT8_CHAINS * BYTES_AT_ONCE * (double)rounds;
 }
 
 void K(probe_triad)(heed_real *a, const heed_real *b, const heed_real *c, heed_real s, int64_t n)

@@ -1,14 +1,12 @@
-/* probe.h: what this machine can do at best with an instruction set: the yardsticks of the
- * benchmarks.
+/* probe.h: the peak of this machine with an instruction set: references of the benchmarks.
  *
  *   probe_fma    `rounds` rounds of independent multiply-adds in registers; returns the number of
  *                floating-point operations done; *sink keeps the compiler from dropping them
- *   probe_int8   the same with bytes, by the instructions of panel_product with 8-bit weights;
- *                *sink holds a (0..127), b (-127..127) and receives a b for each multiply-add, all
- *                added up (32 bits)
+ *   probe_int8   the same in int8, with the instructions of panel_product; *sink holds a (0..127),
+ *                b (-127..127) and receives a b for each multiply-add, all added up (32 bits)
  *   probe_triad  a = b + s c with ordinary stores, as operators store
- *   probe_read   the sum of a, read in four places at once: one stream does not get all that the
- *                memory has */
+ *   probe_read   the sum of a, read as four streams: one stream does not reach the memory bandwidth
+ */
 #ifndef HEED_KERNEL_PROBE_H
 #define HEED_KERNEL_PROBE_H
 

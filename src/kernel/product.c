@@ -1,34 +1,33 @@
-/* product.c: heed__gemm, C = f(beta C + op(A) op(B) + bias), cut over threads.
+/* product.c: heed__gemm, C = f(beta C + op(A) op(B) + bias), divided among threads.
  *
- * C is cut by rows or by columns and each thread makes its block alone, so the result does not
- * depend on who comes first.  Which kernel is taken depends on the whole product, never on the
- * block. */
+ * C is divided by rows or by columns and each thread computes its own block, so the result does not
+ * depend on timing.  Which kernel is used depends on the whole product, never on the block. */
 #include "base/parallel.h"
 #include "kernel/blas.h"
 #include "kernel/kernels.h"
 
 #include <string.h>
 
-/* gemm_few is taken for A B and A^T B of up to so many rows, of so short a sum, or of so few
- * multiply-adds ... */
+/* gemm_few is used for A B and A^T B with at most this many rows, this length of the sum, or this
+ * many multiply-adds ... */
 #define SOME_ROWS 32
 #define SHORT_SUM 16
 #define SMALL_PRODUCT (96 * 96 * 96)
-/* ... but not if the sum is this long: it is one chain of additions there, and loses digits that
- * the others, who add in blocks, keep. */
+/* ... but not if the sum is this long: gemm_few adds in one chain and loses digits that the others,
+ * which add in blocks, keep. */
 #define LONG_SUM 4096
-/* gemm_few_nt, a little weaker because its sums lie across the lanes, is taken for A B^T of so few
- * rows or columns or so few multiply-adds. */
+/* gemm_few_nt, a little slower because its sums are across lanes, is used for A B^T with at most
+ * this many rows or columns or multiply-adds. */
 #define FEW_ROWS 16
 #define FEW_COLS 8
 #define SMALL_NT (24 * 24 * 24)
-/* BLIS below 512 rows does not pack, and falls from 90 to 60 GFLOP/s where the columns are many. */
+/* BLIS does not pack below 512 rows, and drops from 90 to 60 GFLOP/s with many columns. */
 #define LIBRARY_ROWS 512
 /* Edges of the blocks: whole tiles and whole cache lines. */
 #define GRAIN_ROWS 24
 #define GRAIN_COLS 16
-/* With a callback a block is finished in pieces of about this many elements, that the shared cache
- * still holds, but of no fewer rows than repays packing B again. */
+/* With a callback a block is computed in pieces of about this many elements, which the shared cache
+ * still holds, but of no fewer rows than pays off packing B again. */
 #define PIECE_ELEMENTS (1 << 20)
 #define PIECE_ROWS 1024
 
@@ -42,8 +41,8 @@ typedef struct job {
     void *context;
 } job;
 
-/* By the sizes alone, in whatever order: so a product and its gradients agree, and a caller who has
- * made room for the one has made room for the others. */
+/* Depends on the sizes alone, in any order: a product and its gradients agree, so memory for one is
+ * enough for the others. */
 int64_t heed__gemm_panels(int64_t m, int64_t n, int64_t k)
 {
     int64_t side = m < n ? m : n;
@@ -70,8 +69,7 @@ static method choose(const heed__product *p)
     return large;
 }
 
-/* A matrix of one column is also one row: the forms in which vectors go by in the order of memory.
- */
+/* A matrix of one column is also one row: the form in which vectors are read sequentially. */
 static heed__product straighten(heed__product p)
 {
     if (p.n == 1 && p.ldc == 1 && p.trans_a) { /* A^T b = (b^T A)^T */
@@ -103,7 +101,7 @@ static void clear(const heed__product *p)
         memset(p->c + i * p->ldc, 0, (size_t)p->n * sizeof *p->c);
 }
 
-/* f of what is finished, where the kernel has not done it. */
+/* bias and f, where the kernel has not applied them. */
 static void finish(const heed__product *p)
 {
     const heed_kernels *ks = heed__kernels();

@@ -1,4 +1,4 @@
-/* softmax_row.h: the two sums over a row that softmax and its kin begin with. */
+/* softmax_row.h: the maximum and the sum of exponentials of a row. */
 #ifndef HEED_KERNEL_SOFTMAX_ROW_H
 #define HEED_KERNEL_SOFTMAX_ROW_H
 

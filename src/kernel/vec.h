@@ -1,22 +1,20 @@
-/* vec.h: one register of real numbers, by the compiler's vector types, for gcc and clang on any
+/* vec.h: one SIMD register of reals, by the compiler's vector types, for gcc and clang on any
  * machine.
  *
- * Only what the generic operators + - * / & | < cannot say is spelt out for x86.  A row that does
- * not fill its last register is loaded with zeros behind it and goes through the same code, so a
- * value never depends on where it stands. */
+ * Only what the generic operators + - * / & | < cannot express is written for x86.  The last,
+ * partial register of a row is filled with zeros and goes through the same code, so a value never
+ * depends on its position. */
 #ifndef HEED_KERNEL_VEC_H
 #define HEED_KERNEL_VEC_H
 
-#include <heed/base.h>
+#include "base/real.h"
 #include <math.h>
 #include <string.h>
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
-typedef heed_real real;
-
-/* With AVX-512 too: its longer registers did no more a second where they have been measured. */
+/* Also with AVX-512: where measured, its longer registers were not faster. */
 #if defined(__AVX2__)
 #define VBYTES 32
 #else
@@ -56,7 +54,7 @@ VINLINE vreal vset(real x)
 }
 
 /* sum + x y, rounded once where the machine can, in the register of the sum: left to itself the
- * compiler now and then puts it into another and, with many sums, waits for memory. */
+ * compiler sometimes uses another and, with many sums, spills to memory. */
 VINLINE vreal vadd_product(vreal sum, vreal x, vreal y)
 {
 #if defined(__FMA__) && !defined(HEED_DOUBLE) && VBYTES == 32
@@ -67,8 +65,8 @@ VINLINE vreal vadd_product(vreal sum, vreal x, vreal y)
 #endif
 }
 
-/* sum += x by the instruction `add`, in the register of the sum.  As compilers like to add, many
- * sums are rearranged, and some of them wait in memory. */
+/* sum += x by the instruction `add`, in the register of the sum.  Left to themselves, compilers
+ * rearrange many sums and spill some of them to memory. */
 #define VIN_PLACE(add, sum, x) __asm__(add : "+x"(sum) : "x"(x))
 
 /* All bits of lane i set for i < n. */
@@ -80,7 +78,7 @@ VINLINE vint vfirst(int64_t n)
     return lane < (vint){0} + (vint_lane)n;
 }
 
-/* The first n lanes from p, zeros behind them; n < VW reads nothing beyond p + n. */
+/* The first n lanes from p, then zeros; n < VW reads nothing beyond p + n. */
 VINLINE vreal vload_first(const real *p, int64_t n)
 {
 #if defined(__AVX2__) && !defined(HEED_DOUBLE) && VBYTES == 32
@@ -119,7 +117,7 @@ VINLINE vreal vselect(vint mask, vreal a, vreal b)
 #endif
 }
 
-/* Of two numbers that cannot be ordered, the second: a NaN in b passes through. */
+/* If one is NaN, the second: a NaN in b passes through. */
 VINLINE vreal vmax(vreal a, vreal b)
 {
 #if defined(__AVX2__) && !defined(HEED_DOUBLE) && VBYTES == 32
@@ -155,7 +153,7 @@ VINLINE vreal vsqrt(vreal a)
 #endif
 }
 
-/* Only the sign: -0, inf and NaN are numbers like any other. */
+/* Clears the sign bit; -0, inf and NaN need no special case. */
 VINLINE vreal vabs(vreal a)
 {
     return (vreal)((vint)a & ~(vint)vset((real)-0.0));
@@ -168,7 +166,7 @@ VINLINE vreal vcopysign(vreal a, vreal b)
     return (vreal)(((vint)a & ~sign) | ((vint)b & sign));
 }
 
-/* Whole numbers as reals, lane by lane. */
+/* Integers to reals, lane by lane. */
 VINLINE vreal vfromint(vint n)
 {
     return __builtin_convertvector(n, vreal);

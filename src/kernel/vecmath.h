@@ -1,12 +1,12 @@
-/* vecmath.h: exp, expm1, log, log1p, tanh, erf, sigmoid of a register of numbers.
+/* vecmath.h: exp, expm1, log, log1p, tanh, erf, sigmoid of a register.
  *
  * float: range reduction and a minimax polynomial (Remez, fitted for these ranges).  Errors in ulp
  * over all floats, with and without fused multiply-add (tests/test_vecmath.c): exp 1.1, expm1 2 for
  * x <= 88, log 1.6, log1p 2, tanh 3, erf 3.5, sigmoid 2.5.  NaN stays NaN; small arguments keep
- * their relative accuracy.  exp of what would be subnormal is 0: subnormals cost a hundred cycles
- * each and carry nothing here.
+ * their relative accuracy.  exp is 0 where it would be subnormal: subnormals cost a hundred cycles
+ * each and do not matter here.
  *
- * double, which only proves gradients: the C library's, lane by lane. */
+ * double, used only to check gradients: the C library's, lane by lane. */
 #ifndef HEED_KERNEL_VECMATH_H
 #define HEED_KERNEL_VECMATH_H
 
@@ -38,7 +38,7 @@ VLANES(verf, erf(x[i]))
 #define VLN2_LOW (-2.12194440e-4f)
 
 /* 2^n as the amount to add to a float's bits, and r, for |x| < 2^22.  Out of range it wraps, and a
- * later line replaces what came of it. */
+ * later line replaces the result. */
 VINLINE vuint vreduce(vreal x, vreal *r)
 {
     vreal shifted = x * 1.44269504f + VROUNDER;
@@ -68,7 +68,7 @@ VINLINE vreal vexp(vreal x)
     return vselect(x <= 88.7228317f, y, x * INFINITY);
 }
 
-/* For x <= 88; what vtanh and verf stand on. */
+/* For x <= 88; used by vtanh and verf. */
 VINLINE vreal vexpm1(vreal x)
 {
     vreal r, bounded = vmax(vset(-20.0f), x); /* -1 from -17.4 on; NaN passes */
@@ -96,7 +96,7 @@ VINLINE vreal vlog(vreal x)
     return vselect(x == INFINITY, x, y);
 }
 
-/* log(1 + x), with what rounding 1 + x lost put back: d log w = dw / w. */
+/* log(1 + x), corrected for the rounding of 1 + x: d log w = dw / w. */
 VINLINE vreal vlog1p(vreal x)
 {
     vreal w = 1.0f + x;

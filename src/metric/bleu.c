@@ -1,7 +1,7 @@
 /* bleu.c: BLEU (Papineni et al., ACL 2002): BP * exp(sum_n log p_n / 4) over the whole test set, as
  * sacreBLEU computes it (Post, WMT 2018), and as multi-bleu.perl does for text that is tokenised
  * already. */
-#include "metric/metric.h"
+#include "metric/statistics.h"
 #include "metric/tokenize.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ enum {
     WIDTH = TOTALS + ORDER
 };
 
-static void prepare(const heed_bleu_options *o, heed__line *line)
+static void prepare(const heed_bleu_options *o, heed__code_line *line)
 {
     if (o->compound_split)
         heed__line_apply(line, heed__split_compounds);

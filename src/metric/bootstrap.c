@@ -1,10 +1,10 @@
 /* bootstrap.c: paired bootstrap resampling (Koehn, "Statistical significance tests for machine
  * translation evaluation", EMNLP 2004), in the form of sacreBLEU: p is the share of resamples whose
- * absolute difference exceeds its mean by as much as the two systems really differ.  Unlike there,
- * "as much" includes equality, so that a system compared with itself gives p = 1. */
+ * difference deviates from its mean by at least the observed difference.  Unlike there, equality
+ * counts, so that a system compared with itself gives p = 1. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "metric/metric.h"
+#include "metric/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void release(struct bootstrap *b)
     heed__release(a, b->sum, (size_t)b->m->width, sizeof *b->sum);
 }
 
-/* The score of a system on the test set in which sentence i stands times[i] times. */
+/* The score of a system on the test set that has sentence i times[i] times. */
 static double score_drawn(struct bootstrap *b, int system)
 {
     int64_t width = b->m->width;
@@ -67,7 +67,7 @@ static int by_size(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Sorts the scores; the interval leaves out one in forty at each end. */
+/* Sorts the scores; the interval omits 2.5 % at each end. */
 static void spread(double *score, int64_t n, double *mean, double *width)
 {
     double sum = 0;

@@ -1,8 +1,8 @@
 /* chrf.c: chrF (Popovic, WMT 2015), the F-score of character n-grams, and chrF++ (WMT 2017), with
- * word n-grams beside them, as sacreBLEU computes them: precision and recall are averaged over the
+ * word n-grams as well, as sacreBLEU computes them: precision and recall are averaged over the
  * orders that both sides have, over the whole test set. */
 #include "base/error.h"
-#include "metric/metric.h"
+#include "metric/statistics.h"
 #include "metric/tokenize.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static double beta(const heed_chrf_options *o)
 static void count(heed__pair *p, int n, int64_t *statistics)
 {
     heed__matches m = heed__pair_matches(p, n);
-    /* Nothing can be missed where the reference has no n-grams of this order. */
+    /* An order without n-grams in the reference does not count. */
     statistics[HYPOTHESIS] += m.reference ? m.hypothesis : 0;
     statistics[REFERENCE] += m.reference;
     statistics[COMMON] += m.common;

@@ -40,9 +40,8 @@ bool heed__codes_reserve(heed__codes *c, int64_t count)
     return true;
 }
 
-/* One character, from Unicode's table of well-formed UTF-8: what may follow the first byte depends
- * on it, so that overlong forms and surrogates break off at once.  The NUL at the end follows
- * nothing. */
+/* One character, from Unicode's table of well-formed UTF-8: the first byte limits the second, so
+ * that overlong forms and surrogates fail at once.  NUL is never a continuation byte. */
 static int32_t decode_one(const unsigned char **text)
 {
     const unsigned char *s = *text;
@@ -98,7 +97,7 @@ bool heed__is_space(int32_t code)
            code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-void heed__line_apply(heed__line *line, heed__rule *rule)
+void heed__line_apply(heed__code_line *line, heed__rule *rule)
 {
     line->spare.count = 0;
     rule(&line->spare, &line->now);
@@ -107,7 +106,7 @@ void heed__line_apply(heed__line *line, heed__rule *rule)
     line->now = rewritten;
 }
 
-void heed__line_strip_end(heed__line *line)
+void heed__line_strip_end(heed__code_line *line)
 {
     heed__codes *c = &line->now;
     while (c->count && heed__is_space(c->at[c->count - 1]))

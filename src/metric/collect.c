@@ -1,10 +1,10 @@
 /* collect.c: the statistics of every sentence pair of a test set. */
 #include "base/error.h"
-#include "metric/metric.h"
+#include "metric/statistics.h"
 
 #include <string.h>
 
-/* Counts of a line's words and characters are kept in 32 bits. */
+/* Counts of a line's words and characters have 32 bits. */
 #define LONGEST ((size_t)1 << 28)
 
 static heed_status check(const heed__metric *m, const char *what, const char *text, int64_t i,

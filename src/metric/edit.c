@@ -1,6 +1,6 @@
 /* edit.c: Levenshtein distance in a band around the diagonal, in time and memory O(H * beam).  Ties
- * are broken as Tercom breaks them, because the alignment decides which shifts are tried: first
- * keep or substitute, then delete, then insert. */
+ * are broken as in Tercom, because the alignment decides which shifts are tried: first keep or
+ * substitute, then delete, then insert. */
 #include "metric/edit.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ void heed__edit_deinit(heed__edit *e)
     heed__codes_deinit(&e->reference_wrong);
 }
 
-/* Row 0 needs no more than what row 1 will look at. */
+/* Row 0 needs only what row 1 reads. */
 static heed__band band_of(const heed__edit *e, int64_t i)
 {
     int64_t last = e->reference_length + 1;
@@ -47,7 +47,7 @@ bool heed__edit_begin(heed__edit *e, int64_t hypothesis_length, const int32_t *r
     e->hypothesis_length = hypothesis_length;
     e->reference_length = reference_length;
     e->ratio = (double)reference_length / (double)hypothesis_length;
-    /* Where the reference is very much longer, rows as wide as usual would not overlap. */
+    /* If the reference is much longer, bands of the usual width would not overlap. */
     e->beam = BEAM < e->ratio / 2 ? (int64_t)ceil(e->ratio / 2 + BEAM) : BEAM;
     e->width = 2 * e->beam + 2;
     if (e->width > reference_length + 1)
@@ -82,7 +82,7 @@ static void next_row(const heed__edit *e, int64_t i, int32_t word, const int32_t
     }
 }
 
-/* Walks the cheapest path back from the end. */
+/* Follows the cheapest path backwards from the end. */
 static void trace(heed__edit *e, const int32_t *hypothesis)
 {
     int64_t i = e->hypothesis_length, j = e->reference_length;

@@ -1,6 +1,6 @@
 /* lower.c: lower case as Python's str.lower: Unicode's full mapping without locale.  Two characters
  * differ from the one-to-one mapping: capital I with dot above becomes two, and a capital sigma
- * depends on what stands around it. */
+ * depends on its neighbours. */
 #include "metric/codes.h"
 
 #include <utf8proc.h>

@@ -1,5 +1,5 @@
 /* pair.c: units of two lines and their common n-grams.  The reference's n-grams are counted in a
- * table and the hypothesis' taken out again, which clips every count by itself. */
+ * table and the hypothesis' subtracted, which clips every count. */
 #include "metric/pair.h"
 
 void heed__pair_init(heed__pair *p, const heed_allocator *allocator)

@@ -1,28 +1,28 @@
-/* pair.h: a hypothesis and its reference while they are compared: lines, units, n-grams.  The
- * memory is kept from pair to pair. */
+/* pair.h: comparing a hypothesis with its reference: lines, units, n-grams.  The memory is reused
+ * from pair to pair. */
 #ifndef HEED_METRIC_PAIR_H
 #define HEED_METRIC_PAIR_H
 
 #include "metric/codes.h"
-#include "metric/table.h"
+#include "metric/ngram_table.h"
 
 enum { HEED__HYPOTHESIS, HEED__REFERENCE, HEED__SIDES };
 
 typedef struct heed__pair {
-    heed__line line[HEED__SIDES];
-    heed__codes unit[HEED__SIDES]; /* what n-grams are made of: characters, or numbers of words */
+    heed__code_line line[HEED__SIDES];
+    heed__codes unit[HEED__SIDES]; /* units of n-grams: characters, or word ids */
     heed__table table;
-    bool failed; /* memory was short at some time */
+    bool failed; /* memory was short */
 } heed__pair;
 
 void heed__pair_init(heed__pair *p, const heed_allocator *allocator);
 void heed__pair_deinit(heed__pair *p);
 bool heed__pair_failed(const heed__pair *p);
-/* Units: the words of both lines, equal ones numbered equally. */
+/* Units: the words of both lines; equal words have equal ids. */
 void heed__pair_words(heed__pair *p, bool (*is_space)(int32_t));
 /* Units: the characters of both lines, all or only those that are no spaces. */
 void heed__pair_characters(heed__pair *p, bool spaces);
-/* How many n-grams of units each side has, and how many of the hypothesis' have a partner in the
+/* How many n-grams of units each side has, and how many of the hypothesis' match one of the
  * reference, each used once. */
 typedef struct heed__matches {
     int64_t hypothesis, reference, common;

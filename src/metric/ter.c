@@ -1,8 +1,8 @@
 /* ter.c: TER (Snover et al., AMTA 2006): edits and shifts of whole phrases that turn a hypothesis
- * into its reference, per reference word.  The search for shifts is greedy and full of limits and
- * preferences; they are Tercom's, as sacreBLEU has them, since they are part of the number. */
+ * into its reference, per reference word.  The search for shifts is greedy with many limits and
+ * preferences; they are Tercom's, as in sacreBLEU, since the score depends on them. */
 #include "metric/edit.h"
-#include "metric/metric.h"
+#include "metric/statistics.h"
 #include "metric/tokenize.h"
 
 #include <stdio.h>
@@ -25,12 +25,12 @@ struct search {
     int64_t candidates; /* tried so far */
 };
 
-/* The words with [start, start+length) moved to stand before `target`; a target inside or right
- * behind moves them by as much to the right.  Returns how many words stay in front. */
+/* The words with [start, start+length) moved before `target`; a target inside or right after moves
+ * them that far to the right.  Returns how many words at the front are unchanged. */
 static int64_t move(int32_t *to, const int32_t *from, int64_t n, const struct shift *s)
 {
     int64_t begin = s->target < s->start ? s->target : s->start;
-    int64_t end = s->start + s->length; /* of what changes places */
+    int64_t end = s->start + s->length; /* of the changed range */
     if (s->target > end)
         end = s->target;
     else if (s->target >= s->start)
@@ -69,8 +69,8 @@ static bool any(const heed__codes *flags, int64_t begin, int64_t length)
     return false;
 }
 
-/* Tries to put words [start, start+length) of the hypothesis where the equal words from `goal` of
- * the reference are aligned: before the first of them, and after each. */
+/* Tries to move words [start, start+length) of the hypothesis to where the equal reference words
+ * from `goal` on are aligned: before the first of them, and after each. */
 static void try_targets(struct search *s, int32_t before, int64_t start, int64_t goal,
                         int64_t length, struct shift *best)
 {
@@ -119,7 +119,7 @@ static struct shift find_shift(struct search *s, int32_t before)
     return best;
 }
 
-/* Edits between the pair's words; shifts as long as they help. */
+/* Edits between the pair's words, with shifts as long as they help. */
 static int64_t count_edits(struct search *s)
 {
     int64_t shifts = 0, n = s->hypothesis.count;

@@ -1,6 +1,6 @@
-/* tokenize.c: the tokenisers of BLEU, rule by rule as in sacreBLEU, whose numbers they must give.
- * Each rule is one pass from left to right over what the one before left, as re.sub makes it: a
- * character that took part in a match takes no part in the next. */
+/* tokenize.c: the tokenisers of BLEU, rule by rule as in sacreBLEU, whose scores they reproduce.
+ * Each rule is one pass from left to right over the result of the one before, like re.sub: matches
+ * do not overlap. */
 #include "metric/tokenize.h"
 
 #include <string.h>
@@ -124,19 +124,19 @@ static void split_dash_after_digit(heed__codes *out, const heed__codes *in)
     split_mark_after(out, in, is_digit, is_dash);
 }
 
-void heed__split_western(heed__line *line)
+void heed__split_western(heed__code_line *line)
 {
     heed__line_apply(line, split_marks);
 }
 
-void heed__split_numbers(heed__line *line)
+void heed__split_numbers(heed__code_line *line)
 {
     heed__line_apply(line, split_point_after_no_digit);
     heed__line_apply(line, split_point_before_no_digit);
     heed__line_apply(line, split_dash_after_digit);
 }
 
-static void tokenize_13a(heed__line *line)
+static void tokenize_13a(heed__code_line *line)
 {
     heed__replace(&line->now, "<skipped>", "");
     heed__replace(&line->now, "-\n", "");
@@ -150,9 +150,9 @@ static void tokenize_13a(heed__line *line)
 /* ---- zh: every Chinese character a word, the rest as 13a ---- */
 
 /* The ranges that sacreBLEU in fact tests.  It means to include U+20000 .. U+2A6D6 and U+2F800 ..
- * U+2FA1D, but writes them with four digits and a fifth that becomes a character of its own; by the
- * order of strings that gives U+2001 .. U+2A6D, with dashes, quotes and arrows, and U+2F81 ..
- * U+2FA1. */
+ * U+2FA1D, but writes them with four digits and a fifth that becomes a separate character; by
+ * string order that gives U+2001 .. U+2A6D, with dashes, quotes and arrows, and U+2F81 .. U+2FA1.
+ */
 static bool is_chinese(int32_t c)
 {
     static const int32_t range[][2] = {
@@ -179,7 +179,7 @@ static void split_chinese(heed__codes *out, const heed__codes *in)
     heed__set_apart(out, in, is_chinese);
 }
 
-static void tokenize_zh(heed__line *line)
+static void tokenize_zh(heed__code_line *line)
 {
     heed__line_apply(line, strip_start);
     heed__line_apply(line, split_chinese);
@@ -217,7 +217,7 @@ static void split_symbols(heed__codes *out, const heed__codes *in)
     heed__set_apart(out, in, is_symbol);
 }
 
-static void tokenize_intl(heed__line *line)
+static void tokenize_intl(heed__code_line *line)
 {
     heed__line_apply(line, split_punctuation_after_no_number);
     heed__line_apply(line, split_punctuation_before_no_number);
@@ -236,7 +236,7 @@ static void split_all(heed__codes *out, const heed__codes *in)
     heed__set_apart(out, in, is_anything);
 }
 
-void heed__tokenize(heed__line *line, heed_tokenize how)
+void heed__tokenize(heed__code_line *line, heed_tokenize how)
 {
     switch (how) {
     case HEED_TOKENIZE_13A:
@@ -288,7 +288,7 @@ void heed__split_punctuation(heed__codes *out, const heed__codes *in)
     for (int64_t i = 0, end; i < in->count; i = end) {
         for (end = i; end < in->count && !heed__is_space(in->at[end]);)
             end++;
-        /* After the character where the word is cut, if it is. */
+        /* The end of the first part, if the word is split. */
         int64_t cut = end;
         if (end - i > 1 && is_ascii_punctuation(in->at[end - 1]))
             cut = end - 1;

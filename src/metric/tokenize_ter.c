@@ -1,6 +1,6 @@
-/* tokenize_ter.c: Tercom's normalisation, as sacreBLEU wrote it down.  Two of its rules have no
- * effect there and are left out: kana are separated only at the very start of a line, and `'s` at
- * its very end, where in both places a space has just been added. */
+/* tokenize_ter.c: Tercom's normalisation, as in sacreBLEU.  Two of its rules have no effect there
+ * and are omitted: kana are separated only at the very start of a line, and `'s` at its very end,
+ * where in both places a space has just been added. */
 #include "metric/tokenize.h"
 
 static bool in_ranges(int32_t c, const int32_t range[][2], size_t n)
@@ -73,7 +73,7 @@ static void remove_if(heed__codes *c, bool (*member)(int32_t))
     c->count = kept;
 }
 
-void heed__tokenize_ter(heed__line *line, const heed_ter_options *o)
+void heed__tokenize_ter(heed__code_line *line, const heed_ter_options *o)
 {
     if (!o->case_sensitive)
         heed__line_apply(line, heed__lower);

@@ -1,9 +1,10 @@
 /* check.c: which configurations are refused, whatever the architecture; each refusal says what
  * would work.  Values from the command line have passed their ranges already; an embedder's or a
  * file's have not, and are held against the same table. */
-#include "model/model.h"
+#include "model/model_class.h"
 
 #include "base/error.h"
+#include <string.h>
 #include <unistd.h>
 
 struct holder {
@@ -43,31 +44,51 @@ static heed_status check_range(const heed_option *o, const void *value, heed_err
     }
 }
 
-static heed_status check_vocabularies(const heed_model_config *c, heed_error *err)
+static heed_status check_vocabulary(const char *side, bool reads, int64_t size, heed_error *err)
 {
-    const int64_t sizes[2] = {c->source_vocabulary, c->target_vocabulary};
-    static const char *const side[2] = {"source", "target"};
-    for (int i = 0; i < 2; i++)
-        if (sizes[i] <= HEED_EOS || sizes[i] > INT32_MAX)
-            return heed__fail(err, HEED_ARGUMENT,
-                              "the %s vocabulary has %lld pieces, expected at least %d: unknown, "
-                              "begin, end",
-                              side[i], (long long)sizes[i], HEED_EOS + 1);
-    if (c->tying == HEED_TIE_ALL && sizes[0] != sizes[1])
+    if (reads && (size <= HEED_EOS || size > INT32_MAX))
         return heed__fail(err, HEED_ARGUMENT,
-                          "--tying all needs one vocabulary for both sides, found %lld source and "
-                          "%lld target pieces: use a joint vocabulary, or --tying target",
-                          (long long)sizes[0], (long long)sizes[1]);
+                          "the %s vocabulary has %lld pieces, expected at least %d: unknown, "
+                          "begin, end",
+                          side, (long long)size, HEED_EOS + 1);
+    if (!reads && size)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "the %s vocabulary has %lld pieces, expected 0: this model reads none of "
+                          "them",
+                          side, (long long)size);
     return HEED_OK;
 }
 
+/* What the data decide. */
+static heed_status check_data(const heed_model_config *c, heed_side sides, heed_error *err)
+{
+    const bool encoder = sides == HEED_SOURCE;
+    if (c->features < 0 || c->labels < 0 || c->features > INT32_MAX || c->labels > INT32_MAX)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "%lld features and %lld labels, expected 0 to %ld of each",
+                          (long long)c->features, (long long)c->labels, (long)INT32_MAX);
+    if (!encoder && (c->features || c->labels))
+        return heed__fail(err, HEED_ARGUMENT, "%lld features and %lld labels need --arch encoder",
+                          (long long)c->features, (long long)c->labels);
+    heed_status status =
+        check_vocabulary("source", sides & HEED_SOURCE && !c->features, c->source_vocabulary, err);
+    if (!status)
+        status = check_vocabulary("target", sides & HEED_TARGET, c->target_vocabulary, err);
+    if (!status && sides == HEED_BOTH && c->tying == HEED_TIE_ALL &&
+        c->source_vocabulary != c->target_vocabulary)
+        status = heed__fail(
+            err, HEED_ARGUMENT,
+            "--tying all needs one vocabulary for both sides, found %lld source and %lld target "
+            "pieces: use a joint vocabulary, or --tying target",
+            (long long)c->source_vocabulary, (long long)c->target_vocabulary);
+    return status;
+}
+
 /* Without this, a machine that lends more memory than it has would kill the process instead. */
-static heed_status check_memory(const heed_model_config *c, heed__model_size size, heed_error *err)
+static heed_status check_memory(heed__model_size size, heed_error *err)
 {
     const double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    const double tables = (double)c->target_vocabulary * (c->tying == HEED_TIE_NONE ? 2 : 1) +
-                          (c->tying == HEED_TIE_ALL ? 0 : (double)c->source_vocabulary);
-    const double count = size.trained + size.table_d * tables;
+    const double count = size.trained + size.table_d * size.table_rows;
     const double bytes = (2 * count + size.fixed) * sizeof(heed_real);
     if (bytes <= there)
         return HEED_OK;
@@ -77,34 +98,95 @@ static heed_status check_memory(const heed_model_config *c, heed__model_size siz
                       count / 1e6, bytes / 1e9, there / 1e9, size.widths);
 }
 
-int heed__model_owner(size_t offset)
+double heed__two_sided_rows(const heed_model_config *c)
 {
-    const heed__model_class *class;
-    for (int i = 0; (class = heed__model_class_of(i)); i++)
-        if (offset >= class->config_at && offset < class->config_at + class->config_size)
-            return i;
-    return -1;
+    return (double)c->target_vocabulary * (c->tying == HEED_TIE_NONE ? 2 : 1) +
+           (c->tying == HEED_TIE_ALL ? 0 : (double)c->source_vocabulary);
 }
 
-/* Whether a field is in the part of another architecture, which may be empty then. */
-static bool is_foreign(const heed_option *o, int arch)
+/* ---- which options have an effect ---- */
+
+#define BIT(arch) (1u << HEED_ARCH_##arch)
+#define STACKS (BIT(TRANSFORMER) | BIT(DECODER) | BIT(ENCODER))
+#define TRANSLATORS (BIT(TRANSFORMER) | BIT(RNN))
+static const struct {
+    const char *option;
+    unsigned archs; /* those that listen; options that are not here have an effect in all */
+} listeners[] = {
+    {"encoder-layers", TRANSLATORS | BIT(ENCODER)},
+    {"decoder-layers", TRANSLATORS | BIT(DECODER)},
+    {"ff", STACKS},
+    {"heads", STACKS},
+    {"d-k", STACKS},
+    {"d-v", STACKS},
+    {"ff-dropout", STACKS},
+    {"activation", STACKS},
+    {"ff-gated", STACKS},
+    {"ff-bias", STACKS},
+    {"pre-norm", STACKS},
+    {"norm", STACKS},
+    {"norm-eps", STACKS},
+    {"residual", STACKS},
+    {"scale-scores", STACKS},
+    {"positions", STACKS},
+    {"attention-bias", STACKS},
+    {"embedding-scale", STACKS},
+    {"embedding-norm", STACKS},
+    {"types", STACKS},
+    {"head-transform", STACKS},
+    {"output-bias", STACKS},
+    {"cell", BIT(RNN)},
+    {"attend", BIT(RNN)},
+    {"embedding", BIT(RNN)},
+    {"bidirectional", BIT(RNN)},
+    {"reverse", BIT(RNN)},
+    {"input-feeding", BIT(RNN)},
+};
+
+bool heed__model_listens(int arch, const char *option)
 {
-    int owner = heed__model_owner(o->offset);
-    return owner >= 0 && owner != arch;
+    for (size_t i = 0; i < sizeof listeners / sizeof *listeners; i++)
+        if (strcmp(listeners[i].option, option) == 0)
+            return listeners[i].archs >> arch & 1;
+    return true;
 }
 
-/* The first field is the architecture, on which the others depend. */
+/* ---- the whole ---- */
+
+/* The first field is the architecture, on which the others depend: those that have no effect may be
+ * anything. */
 heed_status heed__model_check(const heed_model_config *config, heed_error *err)
 {
     heed_status status = HEED_OK;
     for (int i = 0; !status && i < N_FIELDS; i++)
-        if (!is_foreign(&fields[i], config->arch))
+        if (i == 0 || heed__model_listens(config->arch, fields[i].name))
             status = check_range(&fields[i], (const char *)config + fields[i].offset, err);
-    if (!status)
-        status = check_vocabularies(config, err);
     if (status)
         return status;
     const heed__model_class *class = heed__model_class_of(config->arch);
-    status = class->check(config, err);
-    return status ? status : check_memory(config, class->size(config), err);
+    status = check_data(config, class->sides, err);
+    if (!status)
+        status = class->check(config, err);
+    return status ? status : check_memory(class->size(config), err);
+}
+
+heed_status heed_model_defaults(heed_model_config *config, heed_error *err)
+{
+    static const heed_option_set set = {.command = "model", .fields = fields, .count = N_FIELDS};
+    struct holder h = {0};
+    heed_option_result result;
+    heed_arena *arena = heed_arena_new(NULL, err);
+    heed_status status =
+        arena ? heed_option_parse(&set, 0, NULL, &h, arena, &result, err) : HEED_MEMORY;
+    heed_arena_free(arena);
+    *config = h.model;
+    return status;
+}
+
+void heed__model_reads_text(heed_model_config *config, int64_t source_vocabulary,
+                            int64_t target_vocabulary)
+{
+    config->source_vocabulary = source_vocabulary;
+    config->target_vocabulary = target_vocabulary;
+    config->features = config->labels = 0;
 }

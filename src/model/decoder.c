@@ -3,7 +3,7 @@
  * Here: which row belongs to which sentence, and whom it goes on from.  Reordering only notes the
  * parents; the architecture moves its state in the next step, where it must touch it anyway, so
  * rows that are dropped or reordered twice in between cost nothing. */
-#include "model/model.h"
+#include "model/model_class.h"
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -31,15 +31,21 @@ heed_decoder *heed_decoder_new(const heed_model *m, int threads, const heed_allo
                                heed_error *err)
 {
     heed_allocator a = heed__allocator_or_default(allocator);
+    if (!(m->class->sides & HEED_TARGET)) {
+        heed__fail(err, HEED_ARGUMENT,
+                   "an encoder alone writes nothing: expected a model with a target side");
+        return NULL;
+    }
     heed_decoder *d = heed__allocate_zeroed(&a, 1, sizeof *d);
     if (!d) {
         heed__fail(err, HEED_MEMORY, "no memory for a decoder");
         return NULL;
     }
     d->model = m;
+    d->class = m->class->decoder ? m->class->decoder : &heed__full_decoder;
     d->allocator = a;
     d->tape = heed_tape_new(&(heed_tape_options){.allocator = &a, .threads = threads}, err);
-    if (!d->tape || m->class->open(d, err)) {
+    if (!d->tape || d->class->open(d, err)) {
         heed_decoder_free(d);
         return NULL;
     }
@@ -53,7 +59,7 @@ void heed_decoder_free(heed_decoder *d)
     if (!d)
         return;
     heed_allocator a = d->allocator;
-    d->model->class->close(d);
+    d->class->close(d);
     heed_tape_free(d->tape);
     heed__release(&a, d->memory, (size_t)d->capacity, 2 * sizeof *d->memory);
     heed__release(&a, d, 1, sizeof *d);
@@ -67,17 +73,20 @@ static heed_status tape_status(const heed_decoder *d, heed_error *err)
 
 heed_status heed_decoder_start(heed_decoder *d, const heed_batch *batch, heed_error *err)
 {
+    const heed_side source = d->model->class->sides & HEED_SOURCE;
+    const int64_t sentences =
+        source && batch->source.rows ? batch->source.rows->count : batch->examples;
     d->started = false;
     d->rows = 0;
     heed_tape_reset(d->tape);
-    if (heed__model_takes(d->model, d->tape, batch, false))
-        d->model->class->start(d, batch);
+    if (heed__model_takes(d->model, d->tape, batch, source))
+        d->class->start(d, batch);
     heed_status status = tape_status(d, err);
     if (!status)
-        status = reserve(d, batch->source->count, err);
+        status = reserve(d, sentences, err);
     if (status)
         return status;
-    d->sentences = d->rows = d->rows_before = batch->source->count;
+    d->sentences = d->rows = d->rows_before = sentences;
     for (int64_t r = 0; r < d->rows; r++)
         d->row[r] = (heed__hypothesis){(int32_t)r, (int32_t)r};
     d->length = 0;
@@ -97,9 +106,8 @@ heed_status heed_decoder_step(heed_decoder *d, const int32_t *token, const heed_
                           "cannot decode token %lld: expected at most %lld, as '--longest' says",
                           (long long)d->length + 1, (long long)d->model->config.longest);
     heed_tape_reset(d->tape);
-    heed_tensor *h = d->model->class->step(d, token);                         /* (rows,D) */
-    heed_tensor *logits = heed_matmul(d->tape, h, d->model->output, HEED_NT); /* (rows,V) */
-    heed_tensor *y = heed_log_softmax(d->tape, logits);
+    heed_tensor *h = d->class->step(d, token); /* (rows,D) */
+    heed_tensor *y = heed_log_softmax(d->tape, heed_head_logits(d->tape, &d->model->head, h));
     heed_status status = tape_status(d, err);
     if (status) {
         d->started = false; /* some caches may have gone on, others not */

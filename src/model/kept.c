@@ -2,7 +2,7 @@
 #include "model/kept.h"
 
 #include "base/memory.h"
-#include "tensor/tensor.h"
+#include "tensor/tensor_fields.h"
 #include <string.h>
 
 bool heed__kept_reserve(const heed_decoder *d, heed__kept *k, int64_t count)

@@ -3,7 +3,7 @@
 #ifndef HEED_MODEL_KEPT_H
 #define HEED_MODEL_KEPT_H
 
-#include "model/model.h"
+#include "model/model_class.h"
 
 /* Memory that grows; growing forgets what was there. */
 typedef struct heed__kept {

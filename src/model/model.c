@@ -1,19 +1,21 @@
 /* model.c: architectures behind one interface.
  *
- * An architecture gives the states before the output projection; logits = h W^T without a bias, as
- * in the paper, is the same for all, and so are loss, scores and attention maps. */
-#include "model/model.h"
+ * An architecture gives the hidden states that the head reads; head, loss, scores and attention
+ * maps are the same for all. */
+#include "model/model_class.h"
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "nn/params.h"
 #include "tensor/tape.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 static const heed__model_class *const classes[] = {
     [HEED_ARCH_TRANSFORMER] = &heed__transformer_class,
     [HEED_ARCH_RNN] = &heed__rnn_class,
+    [HEED_ARCH_DECODER] = &heed__decoder_only_class,
+    [HEED_ARCH_ENCODER] = &heed__encoder_only_class,
 };
 
 const heed__model_class *heed__model_class_of(int arch)
@@ -22,8 +24,6 @@ const heed__model_class *heed__model_class_of(int arch)
 }
 
 /* ---- building ---- */
-
-#define BASELINE_MOMENTUM 0.9 /* of the rewards' moving mean, as in Xu et al. 2015 */
 
 /* What becomes of the declared parameters. */
 typedef heed_status finisher(heed_params *p, const uint64_t *seed, heed_error *err);
@@ -55,9 +55,6 @@ static heed_status build(heed_model *m, finisher *finish, const uint64_t *seed, 
     m->class->build(m, heed_params_scope(m->params));
     if (!m->parts)
         return heed__fail(err, HEED_MEMORY, "no memory for a model");
-    if (m->config.attention.normaliser == HEED_NORMALISE_HARD)
-        heed_reinforce_build(&m->choice, heed_scope_enter(heed_params_scope(m->params), "choice"),
-                             BASELINE_MOMENTUM);
     return finish(m->params, seed, err);
 }
 
@@ -129,113 +126,195 @@ const char *heed_model_summary(const heed_model *m, char text[HEED_MODEL_SUMMARY
 heed_model_cost heed_model_costs(const heed_model *m)
 {
     heed_model_cost c = m->class->cost(m);
-    c.target_weights += heed_tensor_count(m->output);
+    if (m->class->sides & HEED_TARGET)
+        c.target_weights += heed_head_cost(&m->head);
+    else
+        c.source_weights += heed_head_cost(&m->head);
     return c;
 }
 
-/* ---- using ---- */
-
-bool heed__model_takes(const heed_model *m, heed_tape *t, const heed_batch *batch, bool targets)
+const heed_stack *heed__model_stack(const heed_model *m, heed_side side)
 {
-    const heed_segments *side[2] = {batch->source, batch->target};
-    static const char *const name[2] = {"source", "target"};
-    if (!batch->source || (targets && !batch->target)) {
-        heed_tape_fail(t, HEED_ARGUMENT, "the batch has no %s sentences",
-                       batch->source ? "target" : "source");
+    return m->class->stack && m->class->sides & side ? m->class->stack(m, side) : NULL;
+}
+
+/* ---- hidden states ---- */
+
+static bool takes_side(heed_tape *t, const heed_batch_side *side, const char *name,
+                       int64_t features, int64_t longest)
+{
+    if (!side->rows)
+        heed_tape_fail(t, HEED_ARGUMENT, "the batch has no %s sentences", name);
+    else if (features && (!side->features || side->width != features))
+        heed_tape_fail(t, HEED_ARGUMENT,
+                       "the batch has %lld features in each %s row, expected %lld",
+                       side->features ? (long long)side->width : 0, name, (long long)features);
+    else if (!features && !side->ids)
+        heed_tape_fail(t, HEED_ARGUMENT, "the batch has no %s tokens", name);
+    else if (side->rows->longest > longest)
+        heed_tape_fail(t, HEED_ARGUMENT,
+                       "a %s sentence has %lld tokens, expected at most %lld, as '--longest' says",
+                       name, (long long)side->rows->longest, (long long)longest);
+    else
+        return true;
+    return false;
+}
+
+bool heed__model_takes(const heed_model *m, heed_tape *t, const heed_batch *batch, heed_side sides)
+{
+    const heed_model_config *c = &m->config;
+    if (sides & HEED_SOURCE && !takes_side(t, &batch->source, "source", c->features, c->longest))
         return false;
-    }
-    for (int i = 0; i < 1 + targets; i++)
-        if (side[i]->longest > m->config.longest) {
-            heed_tape_fail(t, HEED_ARGUMENT,
-                           "a %s sentence has %lld tokens, expected at most %lld, as '--longest' "
-                           "says",
-                           name[i], (long long)side[i]->longest, (long long)m->config.longest);
-            return false;
-        }
-    return true;
+    return !(sides & HEED_TARGET) || takes_side(t, &batch->target, "target", 0, c->longest);
 }
 
-heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch *batch,
-                             double weight, double *nll)
+heed_tensor *heed_model_hidden(const heed_model *m, heed_tape *t, const heed_batch *batch)
 {
-    if (!heed__model_takes(m, t, batch, true))
-        return NULL;
-    heed_tensor *choices = NULL, *h = m->class->states(m, t, batch, NULL, &choices); /* (N,D) */
-    heed_tensor *loss = heed_project_cross_entropy(t, h, m->output, NULL, batch->target_out,
-                                                   m->config.label_smoothing, weight, nll);
-    if (!choices || !heed_tape_training(t))
-        return loss;
-    /* What was drawn is rewarded with the log-probability of each word from there on. */
-    heed_tensor *rewards = heed_project_log_p(t, h, m->output, batch->target_out);
-    return heed_add(
-        t, loss,
-        heed_reinforce(t, &m->choice, choices, heed_tensor_data(rewards), batch->target, weight));
+    heed__forward f = {0};
+    return heed__model_takes(m, t, batch, m->class->sides) ? m->class->hidden(m, t, batch, &f)
+                                                           : NULL;
 }
 
-/* Runs without chance and without being recorded, whatever the tape is set to. */
-static heed_tensor *quiet_states(const heed_model *m, heed_tape *t, const heed_batch *batch,
-                                 heed__seen *seen)
+/* Without chance and without being recorded, whatever the tape is set to. */
+static heed_tensor *hidden_without_chance(const heed_model *m, heed_tape *t,
+                                          const heed_batch *batch,
+                                          heed_attention_recorder *recorder)
 {
+    heed__forward f = {.recorder = recorder};
     const bool recording = t->recording, training = t->training;
     t->recording = t->training = false;
     heed_tensor *h =
-        heed__model_takes(m, t, batch, true) ? m->class->states(m, t, batch, seen, NULL) : NULL;
+        heed__model_takes(m, t, batch, m->class->sides) ? m->class->hidden(m, t, batch, &f) : NULL;
     t->recording = recording;
     t->training = training;
     return h;
 }
 
-const heed_real *heed_model_score(const heed_model *m, heed_tape *t, const heed_batch *batch)
+/* ---- answers: hidden states -> wanted rows -> head ---- */
+
+/* What the head's table is multiplied with at the rows where answers stand, (wanted_count,D). */
+static heed_tensor *at_answers(const heed_model *m, heed_tape *t, heed_tensor *h,
+                               const heed_batch *batch)
 {
-    heed_tensor *h = quiet_states(m, t, batch, NULL); /* (N,D) */
-    return heed_tensor_data(heed_project_log_p(t, h, m->output, batch->target_out));
+    if (!h)
+        return NULL;
+    if (batch->wanted_row)
+        h = heed_gather_rows(t, h, batch->wanted_row, batch->wanted_count);
+    else if (batch->wanted_count != heed_tensor_rows(h))
+        return heed_tape_fail(t, HEED_ARGUMENT,
+                              "the batch has %lld answers to %lld rows, expected one for each, or "
+                              "wanted_row to say where they stand",
+                              (long long)batch->wanted_count, (long long)heed_tensor_rows(h));
+    return heed_head_transform(t, &m->head, h);
 }
 
-/* Appends sentence b's maps of one attention; pairs: queries times keys of the sentences before. */
-static heed_attention_map *add_maps(heed_attention_map *map, const heed__seen *s, int64_t b,
-                                    int64_t pairs)
+heed_tensor *heed__model_answer_loss(const heed_model *m, heed_tape *t, heed_tensor *h,
+                                     const heed_batch *batch, double weight, double *nll)
 {
+    return heed_project_cross_entropy(t, at_answers(m, t, h, batch), m->head.table, m->head.bias,
+                                      batch->wanted, m->config.label_smoothing, weight, nll);
+}
+
+heed_tensor *heed__model_answer_log_p(const heed_model *m, heed_tape *t, heed_tensor *h,
+                                      const heed_batch *batch)
+{
+    return heed_project_log_p(t, at_answers(m, t, h, batch), m->head.table, m->head.bias,
+                              batch->wanted);
+}
+
+heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                             double weight, double *nll)
+{
+    if (!heed__model_takes(m, t, batch, m->class->sides))
+        return NULL;
+    if (m->class->loss)
+        return m->class->loss(m, t, batch, weight, nll);
+    heed__forward f = {0};
+    heed_tensor *h = m->class->hidden(m, t, batch, &f); /* (N,D) */
+    heed_tensor *loss = heed__model_answer_loss(m, t, h, batch, weight, nll);
+    return f.penalty ? heed_add(t, loss, heed_scale(t, f.penalty, weight, 0)) : loss;
+}
+
+const heed_real *heed_model_score(const heed_model *m, heed_tape *t, const heed_batch *batch)
+{
+    heed_tensor *h = hidden_without_chance(m, t, batch, NULL); /* (N,D) */
+    return heed_tensor_data(heed__model_answer_log_p(m, t, h, batch));
+}
+
+heed_tensor *heed_model_logits(const heed_model *m, heed_tape *t, const heed_batch *batch)
+{
+    heed_tensor *h = hidden_without_chance(m, t, batch, NULL); /* (N,D) */
+    if (batch->wanted_row)
+        h = heed_gather_rows(t, h, batch->wanted_row, batch->wanted_count);
+    return heed_head_logits(t, &m->head, h);
+}
+
+/* ---- attention maps ---- */
+
+/* A record, and the pairs of queries and keys in the sentences before. */
+struct recorded {
+    const heed_attention_record *at;
+    int64_t pairs;
+};
+
+/* Kind by kind, then layer by layer. */
+static int by_kind(const void *left, const void *right)
+{
+    const heed_attention_record *a = ((const struct recorded *)left)->at;
+    const heed_attention_record *b = ((const struct recorded *)right)->at;
+    return a->kind != b->kind ? (int)a->kind - (int)b->kind : a->layer - b->layer;
+}
+
+/* Appends sentence b's maps of one attention. */
+static heed_attention_map *add_maps(heed_attention_map *map, struct recorded *r, int64_t b)
+{
+    const heed_attention_record *s = r->at;
     const int64_t queries = s->queries->offset[b + 1] - s->queries->offset[b];
     const int64_t keys = s->keys->offset[b + 1] - s->keys->offset[b];
-    const heed_real *weights = heed_tensor_data(s->weights) + s->heads * pairs;
+    const heed_real *p = heed_tensor_data(s->probabilities) + s->heads * r->pairs;
     for (int h = 0; h < s->heads; h++)
-        *map++ = (heed_attention_map){
-            s->kind, s->layer, h, b, queries, keys, weights + h * queries * keys};
+        *map++ =
+            (heed_attention_map){s->kind, s->layer, h, b, queries, keys, p + h * queries * keys};
+    r->pairs += queries * keys;
     return map;
+}
+
+static int64_t make_maps(heed_tape *t, const heed_attention_recorder *recorder, int64_t sentences,
+                         const heed_attention_map **maps)
+{
+    heed_arena *arena = heed_tape_arena(t);
+    struct recorded *all = heed_arena_allocate(arena, (size_t)recorder->count * sizeof *all);
+    int64_t heads = 0;
+    int n = 0;
+    for (const heed_attention_record *r = recorder->first; all && r; r = r->next) {
+        all[n++] = (struct recorded){r, 0};
+        heads += r->heads;
+    }
+    heed_attention_map *map = heed_arena_allocate(arena, (size_t)(sentences * heads) * sizeof *map);
+    if (!all || !map) {
+        heed_tape_fail(t, HEED_MEMORY, "no memory for the attention of %lld sentences",
+                       (long long)sentences);
+        return 0;
+    }
+    *maps = map;
+    qsort(all, (size_t)n, sizeof *all, by_kind);
+    for (int64_t b = 0; b < sentences; b++)
+        for (int i = 0; i < n; i++)
+            map = add_maps(map, &all[i], b);
+    return sentences * heads;
 }
 
 int64_t heed_model_attention(const heed_model *m, heed_tape *t, const heed_batch *batch,
                              const heed_attention_map **maps)
 {
-    const int n = m->class->attentions(m);
-    heed_arena *arena = heed_tape_arena(t);
+    heed_attention_recorder recorder = {0};
     *maps = NULL;
-    if (n == 0) {
+    hidden_without_chance(m, t, batch, &recorder);
+    if (heed_tape_error(t)->status)
+        return 0;
+    if (!recorder.count) {
         heed_tape_fail(t, HEED_ARGUMENT, "this model has no attention to look at");
         return 0;
     }
-    heed__seen *seen = heed_arena_allocate(arena, (size_t)n * sizeof *seen);
-    int64_t *pairs = heed_arena_allocate(arena, (size_t)n * sizeof *pairs);
-    if (seen && pairs)
-        quiet_states(m, t, batch, seen);
-    if (heed_tape_error(t)->status)
-        return 0;
-    int64_t count = 0;
-    for (int i = 0; seen && i < n; i++)
-        count += batch->source->count * seen[i].heads;
-    heed_attention_map *all = heed_arena_allocate(arena, (size_t)count * sizeof *all), *map = all;
-    if (!seen || !pairs || !all) {
-        heed_tape_fail(t, HEED_MEMORY, "no memory for the attention of %lld sentences",
-                       (long long)batch->source->count);
-        return 0;
-    }
-    for (int i = 0; i < n; i++)
-        pairs[i] = 0;
-    for (int64_t b = 0; b < batch->source->count; b++)
-        for (int i = 0; i < n; i++) {
-            map = add_maps(map, &seen[i], b, pairs[i]);
-            pairs[i] += map[-1].queries * map[-1].keys;
-        }
-    *maps = all;
-    return count;
+    return make_maps(t, &recorder, recorder.first->queries->count, maps);
 }

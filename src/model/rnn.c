@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#define BASELINE_MOMENTUM 0.9 /* of the rewards' moving mean, as in Xu et al. 2015 */
+
 /* ---- the encoder ---- */
 
 /* "we found it extremely valuable to reverse the order of the words of the input sentence"
@@ -52,9 +54,9 @@ static void first_state(const heed__rnn *m, heed_tape *t, const heed_rnn_state *
 heed_tensor *heed__rnn_encode(const heed__rnn *m, heed_tape *t, const heed_batch *batch,
                               heed__rnn_state *start)
 {
-    const heed_segments *s = batch->source;
+    const heed_segments *s = batch->source.rows;
     heed_rnn_state end;
-    const int32_t *ids = m->reverse ? reversed(t, batch->source_ids, s) : batch->source_ids;
+    const int32_t *ids = m->reverse ? reversed(t, batch->source.ids, s) : batch->source.ids;
     heed_tensor *x = ids ? heed_embedding_apply(t, &m->source, ids, s) : NULL;
     heed_tensor *h = heed_rnn_apply(t, &m->encoder, x, s, NULL, &end);
     first_state(m, t, &end, s->count, start);
@@ -164,6 +166,7 @@ static void build_embedding(heed_embedding_layer *l, heed_scope s, const heed_mo
                          sqrt((double)d), c->dropout);
 }
 
+/* The table that the output is tied to, or NULL. */
 static heed_tensor *build_embeddings(heed__rnn *m, heed_scope s, const heed_model_config *c)
 {
     if (c->tying == HEED_TIE_ALL) {
@@ -173,11 +176,7 @@ static heed_tensor *build_embeddings(heed__rnn *m, heed_scope s, const heed_mode
     }
     build_embedding(&m->source, heed_scope_enter(s, "encoder"), c, c->source_vocabulary);
     build_embedding(&m->target, heed_scope_enter(s, "decoder"), c, c->target_vocabulary);
-    if (c->tying == HEED_TIE_TARGET)
-        return m->target.table;
-    const int64_t d = heed__rnn_output_d(c);
-    return heed_param(heed_scope_enter(s, "output"), "weight", HEED_SHAPE(c->target_vocabulary, d),
-                      (heed_init){HEED_INIT_NORMAL, 1 / sqrt((double)d)});
+    return c->tying == HEED_TIE_TARGET ? m->target.table : NULL;
 }
 
 /* A decoder starts where the encoder ended, if the two are alike. */
@@ -227,7 +226,11 @@ static void build(heed_model *model, heed_scope s)
     if (!m)
         return;
     *m = (heed__rnn){.reverse = c->rnn.reverse, .dropout = c->dropout};
-    model->output = build_embeddings(m, s, c);
+    heed_tensor *tied = build_embeddings(m, s, c);
+    heed_head_build(&model->head, heed_scope_enter(s, "output"),
+                    &(heed_head_options){.d = heed__rnn_output_d(c),
+                                         .classes = c->target_vocabulary,
+                                         .table = tied});
     heed_scope encoder = heed_scope_enter(s, "encoder"), decoder = heed_scope_enter(s, "decoder");
     heed_rnn_options reader = stack(c, c->encoder_layers, heed__rnn_embedding_d(c));
     heed_rnn_options writer = stack(c, c->decoder_layers, heed__rnn_embedding_d(c));
@@ -235,8 +238,10 @@ static void build(heed_model *model, heed_scope s)
     heed_rnn_build(&m->encoder, encoder, &reader);
     heed_rnn_build(&m->decoder, decoder, &writer);
     build_attention(m, decoder, c);
-    if (build_bridge(m, decoder, c, model->arena))
-        model->parts = m;
+    const bool built = build_bridge(m, decoder, c, model->arena);
+    if (c->attention.normaliser == HEED_NORMALISE_HARD)
+        heed_reinforce_build(&m->choice, heed_scope_enter(s, "choice"), BASELINE_MOMENTUM);
+    model->parts = built ? m : NULL;
 }
 
 /* ---- cost ---- */
@@ -268,24 +273,14 @@ static heed_model_cost cost(const heed_model *model)
     return c;
 }
 
-static int attentions(const heed_model *model)
-{
-    const heed__rnn *m = model->parts;
-    return m->attends;
-}
-
 const heed__model_class heed__rnn_class = {
+    .sides = HEED_BOTH,
     .check = heed__rnn_check,
-    .config_at = offsetof(heed_model_config, rnn),
-    .config_size = sizeof(heed_rnn_config),
     .size = heed__rnn_size,
     .summary = heed__rnn_summary,
     .build = build,
     .cost = cost,
-    .states = heed__rnn_states,
-    .attentions = attentions,
-    .open = heed__rnn_open,
-    .close = heed__rnn_close,
-    .start = heed__rnn_start,
-    .step = heed__rnn_step,
+    .hidden = heed__rnn_hidden,
+    .loss = heed__rnn_loss,
+    .decoder = &heed__rnn_decoder,
 };

@@ -3,7 +3,7 @@
 #ifndef HEED_MODEL_RNN_H
 #define HEED_MODEL_RNN_H
 
-#include "model/model.h"
+#include "model/model_class.h"
 
 typedef struct heed__rnn heed__rnn;
 
@@ -39,6 +39,7 @@ struct heed__rnn {
     heed_linear_layer readout; /* maxout's, or W_c of h~ */
     bool reverse, feeds, attends;
     double dropout;
+    heed_reinforce_layer choice; /* of hard attention */
     void (*step)(const heed__rnn *m, heed_tape *t, const heed__rnn_input *in,
                  heed__rnn_state *state, heed__rnn_output *out);
     /* What the output projection sees, of any number of rows. */
@@ -60,8 +61,10 @@ heed_tensor *heed__rnn_attentional(const heed__rnn *m, heed_tape *t, heed_tensor
 heed_tensor *heed__rnn_gates(const heed__rnn *m, heed_tape *t, heed_tensor *y);
 
 /* rnn_sentences.c */
-heed_tensor *heed__rnn_states(const heed_model *model, heed_tape *t, const heed_batch *batch,
-                              heed__seen *seen, heed_tensor **choices);
+heed_tensor *heed__rnn_hidden(const heed_model *model, heed_tape *t, const heed_batch *batch,
+                              heed__forward *f);
+heed_tensor *heed__rnn_loss(const heed_model *model, heed_tape *t, const heed_batch *batch,
+                            double weight, double *nll);
 
 /* rnn_check.c */
 heed_status heed__rnn_check(const heed_model_config *config, heed_error *err);
@@ -73,10 +76,6 @@ heed_attend_options heed__rnn_attention(const heed_model_config *config);
 int64_t heed__rnn_embedding_d(const heed_model_config *config);
 int64_t heed__rnn_output_d(const heed_model_config *config);
 
-/* rnn_decoder.c */
-heed_status heed__rnn_open(heed_decoder *d, heed_error *err);
-void heed__rnn_close(heed_decoder *d);
-void heed__rnn_start(heed_decoder *d, const heed_batch *batch);
-heed_tensor *heed__rnn_step(heed_decoder *d, const int32_t *token);
+extern const heed__decoder_class heed__rnn_decoder;
 
 #endif

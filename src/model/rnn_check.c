@@ -76,6 +76,7 @@ heed__model_size heed__rnn_size(const heed_model_config *config)
     return (heed__model_size){
         .trained = ways * (first + ((double)config->encoder_layers - 1) * gates * d * (seen + d)) +
                    first + ((double)config->decoder_layers - 1) * gates * d * 2 * d + attention,
+        .table_rows = heed__two_sided_rows(config),
         .table_d = e > d ? e : d,
         .widths = "--embedding, "};
 }

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "tensor/tensor.h"
+#include "tensor/tensor_fields.h"
 #include <string.h>
 
 /* What is kept of a hypothesis is so many tensors of D columns. */
@@ -35,13 +35,13 @@ static int parts_of(const heed__rnn *m, heed__rnn_state *state, heed_tensor **pa
     return n;
 }
 
-heed_status heed__rnn_open(heed_decoder *d, heed_error *err)
+static heed_status open(heed_decoder *d, heed_error *err)
 {
     d->parts = heed__allocate_zeroed(&d->allocator, 1, sizeof(struct caches));
     return d->parts ? HEED_OK : heed__fail(err, HEED_MEMORY, "no memory for a decoder");
 }
 
-void heed__rnn_close(heed_decoder *d)
+static void close(heed_decoder *d)
 {
     struct caches *c = d->parts;
     if (!c)
@@ -80,7 +80,7 @@ static bool keep_state(const heed_decoder *d, heed__rnn_state *state)
     return true;
 }
 
-void heed__rnn_start(heed_decoder *d, const heed_batch *batch)
+static void start(heed_decoder *d, const heed_batch *batch)
 {
     const heed__rnn *m = d->model->parts;
     struct caches *c = d->parts;
@@ -91,7 +91,7 @@ void heed__rnn_start(heed_decoder *d, const heed_batch *batch)
         memory = heed_attend_memory(d->tape, &m->attend, h, h, NULL);
     if (heed_tape_error(d->tape)->status)
         return;
-    bool kept = heed__sources_keep(d, &c->sources, batch->source) && keep_state(d, &first);
+    bool kept = heed__sources_keep(d, &c->sources, batch->source.rows) && keep_state(d, &first);
     if (kept && memory.values)
         kept = keep(d, &c->values, memory.values, &c->value_cols);
     c->key_cols = 0;
@@ -99,7 +99,7 @@ void heed__rnn_start(heed_decoder *d, const heed_batch *batch)
         kept = keep(d, &c->keys, memory.keys, &c->key_cols);
     if (!kept)
         heed_tape_fail(d->tape, HEED_MEMORY, "no memory to decode %lld source tokens",
-                       (long long)batch->source->rows);
+                       (long long)batch->source.rows->rows);
 }
 
 /* Each row as its parent left it. */
@@ -136,7 +136,7 @@ static void find_memory(const heed_decoder *d, heed__rnn_input *in)
                        (long long)d->length + 1, (long long)d->rows);
 }
 
-heed_tensor *heed__rnn_step(heed_decoder *d, const int32_t *token)
+static heed_tensor *step(heed_decoder *d, const int32_t *token)
 {
     const heed__rnn *m = d->model->parts;
     heed_tape *t = d->tape;
@@ -156,3 +156,5 @@ heed_tensor *heed__rnn_step(heed_decoder *d, const int32_t *token)
         return heed_tape_fail(t, HEED_MEMORY, "no memory to decode %lld rows", (long long)d->rows);
     return h;
 }
+
+const heed__decoder_class heed__rnn_decoder = {open, close, start, step};

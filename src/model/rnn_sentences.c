@@ -12,11 +12,11 @@
 static heed_tensor *at_once(const heed__rnn *m, heed_tape *t, const heed_batch *batch,
                             heed_tensor *h, const heed__rnn_state *start, heed__rnn_output *out)
 {
-    const heed_segments *target = batch->target;
-    heed_tensor *y = heed_embedding_apply(t, &m->target, batch->target_in, target);
+    const heed_segments *target = batch->target.rows;
+    heed_tensor *y = heed_embedding_apply(t, &m->target, batch->target.ids, target);
     out->s = heed_rnn_apply(t, &m->decoder, y, target, &start->layers, NULL);
     if (m->attends) {
-        heed__rnn_input in = {.memory = heed_attend_memory(t, &m->attend, h, h, batch->source),
+        heed__rnn_input in = {.memory = heed_attend_memory(t, &m->attend, h, h, batch->source.rows),
                               .queries = target};
         heed_tensor *c = heed__rnn_look(m, t, out->s, &in, out);
         out->attended = heed__rnn_attentional(m, t, c, out->s);
@@ -123,7 +123,7 @@ static heed_tensor *weights_of(const struct steps *s)
     heed_tensor *all = heed_input(s->t, HEED_SHAPE(count), NULL);
     heed_real *to = heed_tensor_data(all);
     for (int64_t b = 0; to && b < s->target->count; b++) {
-        const int64_t p = s->target->place[b], keys = s->lengths[p];
+        const int64_t p = s->target->slot[b], keys = s->lengths[p];
         int64_t before = 0;
         for (int64_t i = 0; i < p; i++)
             before += s->lengths[i];
@@ -137,10 +137,10 @@ static heed_tensor *step_by_step(const heed__rnn *m, heed_tape *t, const heed_ba
                                  heed_tensor *h, const heed__rnn_state *start, bool seen,
                                  heed__rnn_output *out)
 {
-    struct steps s = {.m = m, .t = t, .source = batch->source, .target = batch->target};
+    struct steps s = {.m = m, .t = t, .source = batch->source.rows, .target = batch->target.rows};
     if (heed_tape_error(t)->status || !steps_begin(&s, h, start))
         return NULL;
-    heed_tensor *y = heed_embedding_apply(t, &m->target, batch->target_in, s.target);
+    heed_tensor *y = heed_embedding_apply(t, &m->target, batch->target.ids, s.target);
     y = heed_gather_rows(t, y, s.target->to_time, s.target->rows);
     heed_tensor *gates = heed__rnn_gates(m, t, y);
     heed__rnn_input in = {.queries = NULL};
@@ -160,22 +160,48 @@ static heed_tensor *step_by_step(const heed__rnn *m, heed_tape *t, const heed_ba
     return packed(&s, m->read(m, t, y, out));
 }
 
-heed_tensor *heed__rnn_states(const heed_model *model, heed_tape *t, const heed_batch *batch,
-                              heed__seen *seen, heed_tensor **choices)
+/* choices receives the log-probabilities of what hard attention drew, (N,1), or NULL. */
+static heed_tensor *hidden(const heed_model *model, heed_tape *t, const heed_batch *batch,
+                           heed_attention_recorder *recorder, heed_tensor **choices)
 {
     const heed__rnn *m = model->parts;
     heed__rnn_output out = {0};
     heed__rnn_state start;
     heed_tensor *h = heed__rnn_encode(m, t, batch, &start);
-    h = m->by_steps ? step_by_step(m, t, batch, h, &start, seen != NULL, &out)
+    h = m->by_steps ? step_by_step(m, t, batch, h, &start, recorder != NULL, &out)
                     : at_once(m, t, batch, h, &start, &out);
-    if (seen)
-        *seen = (heed__seen){.kind = HEED_CROSS,
-                             .heads = 1,
-                             .queries = batch->target,
-                             .keys = batch->source,
-                             .weights = out.weights};
-    if (choices)
-        *choices = out.chosen_log_p;
+    if (m->attends)
+        heed_attention_recorder_add(recorder, t,
+                                    (heed_attention_record){.kind = HEED_CROSS,
+                                                            .heads = 1,
+                                                            .queries = batch->target.rows,
+                                                            .keys = batch->source.rows,
+                                                            .probabilities = out.weights});
+    *choices = out.chosen_log_p;
     return h;
+}
+
+heed_tensor *heed__rnn_hidden(const heed_model *model, heed_tape *t, const heed_batch *batch,
+                              heed__forward *f)
+{
+    heed_tensor *choices;
+    return hidden(model, t, batch, f->recorder, &choices);
+}
+
+/* What hard attention drew is rewarded with the log-probability of each word from there on. */
+heed_tensor *heed__rnn_loss(const heed_model *model, heed_tape *t, const heed_batch *batch,
+                            double weight, double *nll)
+{
+    const heed__rnn *m = model->parts;
+    heed_tensor *choices, *h = hidden(model, t, batch, NULL, &choices); /* (N,D) */
+    heed_tensor *loss = heed__model_answer_loss(model, t, h, batch, weight, nll);
+    if (!choices || !heed_tape_training(t))
+        return loss;
+    if (batch->wanted_row)
+        return heed_tape_fail(t, HEED_ARGUMENT,
+                              "hard attention needs an answer at every row to reward its choices");
+    heed_tensor *rewards = heed__model_answer_log_p(model, t, h, batch);
+    return heed_add(t, loss,
+                    heed_reinforce(t, &m->choice, choices, heed_tensor_data(rewards),
+                                   batch->target.rows, weight));
 }

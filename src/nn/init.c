@@ -1,9 +1,9 @@
-/* init.c: how a parameter starts.
+/* init.c: initial values of parameters.
  *
  * Xavier (Glorot and Bengio 2010), Kaiming (He et al. 2015) with fan-in = rows and fan-out = cols
  * of an (in,out) matrix; orthogonal (Saxe et al. 2014) is the Q of the QR decomposition of a
- * Gaussian matrix with R's diagonal positive, which is uniform over the orthogonal matrices.  Every
- * element comes from its own place in the stream, so a value depends on nothing drawn before. */
+ * Gaussian matrix with R's diagonal positive, which is uniform over the orthogonal matrices.
+ * Element i comes from element i of the stream, so a value does not depend on earlier draws. */
 #include "nn/init.h"
 
 #include "base/memory.h"
@@ -42,8 +42,8 @@ static void project_out(double *v, const double *q, int64_t before, int64_t n)
 }
 
 /* QR by modified Gram-Schmidt on `count` vectors of length n >= count, stored as rows.  A vector
- * that lost much of its length to the others is projected a second time, which makes Q orthogonal
- * to rounding ("twice is enough", Kahan and Parlett). */
+ * that becomes much shorter is projected a second time, which makes Q orthogonal to rounding
+ * ("twice is enough", Kahan and Parlett). */
 static void orthonormalise(double *q, int64_t count, int64_t n)
 {
     for (int64_t k = 0; k < count; k++) {
@@ -63,7 +63,7 @@ static void orthonormalise(double *q, int64_t count, int64_t n)
 static heed_status draw_orthogonal(heed_real *values, int64_t rows, int64_t cols, double scale,
                                    const heed_rng *rng, const heed_allocator *allocator)
 {
-    /* The shorter side counts the vectors: columns of a tall matrix, rows of a wide one. */
+    /* The vectors are the columns of a tall matrix, the rows of a wide one. */
     bool tall = rows > cols;
     int64_t count = tall ? cols : rows, n = tall ? rows : cols;
     double *q = heed__allocate(allocator, (size_t)(count * n), sizeof *q);

@@ -1,16 +1,16 @@
 /* params.c: parameter sets.
  *
- * Declaring collects entries (name, shape, start); finishing lays them out in flat buffers, each
- * entry at a multiple of 64 bytes with zeros behind it, and draws their values.  The random stream
- * of a parameter is keyed by the seed and a hash of its name, so adding a layer elsewhere in the
- * model changes no other layer's start.  The first error sticks: declaring goes on harmlessly and
- * heed_params_finish reports it. */
+ * Declaring collects entries (name, shape, init); finishing lays them out in flat buffers, each
+ * entry at a multiple of 64 bytes with zero padding, and draws their values.  The random stream of
+ * a parameter is keyed by the seed and a hash of its name, so adding a layer elsewhere in the model
+ * changes no other layer's initial values.  The first error stays: later declarations do nothing
+ * and heed_params_finish reports it. */
 #include "nn/params.h"
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "nn/init.h"
-#include "tensor/tensor.h"
+#include "tensor/tensor_fields.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,21 +19,22 @@ struct entry {
     heed_tensor *tensor; /* in the arena; its name is the full name */
     uint64_t hash;       /* of the name */
     int64_t offset;      /* into the values, or into the state */
-    int64_t room;        /* elements up to the next entry: count, rounded up to 64 bytes */
+    int64_t padded;      /* elements up to the next entry: count, rounded up to 64 bytes */
     heed_init init;
     heed__fill *fill; /* if not NULL, instead of init */
     bool is_state, frozen, has_weight_decay;
+    heed_param_role role;
     double rate_factor, weight_decay;
 };
 
-/* A table that is neither a parameter nor state; in the arena, as its values are. */
+/* A table that is neither a parameter nor state; in the arena, like its values. */
 struct derived {
     heed_tensor *tensor;
     heed__fill *fill;
     struct derived *next;
 };
 
-/* The flat buffers have at least one line, so that an empty set has valid pointers too. */
+/* The flat buffers have at least one cache line, so that an empty set has valid pointers too. */
 enum { LINE = HEED_ALIGN / sizeof(real) };
 
 struct heed_params {
@@ -45,7 +46,9 @@ struct heed_params {
     struct derived *derived;
     int64_t size, state_size;
     real *values, *grads, *state; /* NULL until finished */
-    heed__param_range *ranges;    /* room for one per entry, from finish on */
+    /* What forward passes have added for the state: flat sums, then a weight for each entry. */
+    double *moved;
+    heed__param_range *ranges; /* capacity: one per entry, from finish on */
     int n_ranges;
     bool finished;
 };
@@ -72,13 +75,20 @@ static size_t buffer_elements(int64_t size)
     return (size_t)(size > 0 ? size : LINE);
 }
 
+static size_t moved_elements(const heed_params *p)
+{
+    return buffer_elements(p->state_size) + (size_t)p->count;
+}
+
 static void release_buffers(heed_params *p)
 {
     const heed_allocator *a = &p->allocator;
     heed__release(a, p->values, buffer_elements(p->size), sizeof(real));
     heed__release(a, p->grads, buffer_elements(p->size), sizeof(real));
     heed__release(a, p->state, buffer_elements(p->state_size), sizeof(real));
+    heed__release(a, p->moved, moved_elements(p), sizeof *p->moved);
     p->values = p->grads = p->state = NULL;
+    p->moved = NULL;
 }
 
 void heed_params_free(heed_params *p)
@@ -176,7 +186,7 @@ static struct entry *find(const heed_params *p, const char *name)
     return NULL;
 }
 
-/* A place for one more entry; they are few and move when the array grows. */
+/* A slot for one more entry; entries move when the array grows. */
 static struct entry *add_entry(heed_params *p)
 {
     if (p->count == p->capacity) {
@@ -213,7 +223,7 @@ static heed_tensor *declare(heed_scope scope, const char *name, heed_shape shape
                    "parameter '%s' is %s, expected sizes of at least 1", full,
                    heed__dims_text(shape, text));
     } else if (!e.fill && !heed__init_fits(e.init, shape)) {
-        heed__fail(&p->error, HEED_SHAPE_ERROR, "parameter '%s' is %s, its start needs (in,out)",
+        heed__fail(&p->error, HEED_SHAPE_ERROR, "parameter '%s' is %s, its init needs (in,out)",
                    full, heed__dims_text(shape, text));
     } else {
         heed_tensor *x = heed_arena_allocate(p->arena, sizeof *x);
@@ -236,6 +246,12 @@ static heed_tensor *declare(heed_scope scope, const char *name, heed_shape shape
 heed_tensor *heed_param(heed_scope scope, const char *name, heed_shape shape, heed_init init)
 {
     return declare(scope, name, shape, (struct entry){.init = init});
+}
+
+heed_tensor *heed_param_with_role(heed_scope scope, const char *name, heed_shape shape,
+                                  heed_init init, heed_param_role role)
+{
+    return declare(scope, name, shape, (struct entry){.init = init, .role = role});
 }
 
 heed_tensor *heed_state(heed_scope scope, const char *name, heed_shape shape, double start)
@@ -285,11 +301,11 @@ static bool lay_out(heed_params *p)
     for (int i = 0; i < p->count; i++) {
         struct entry *e = &p->entries[i];
         const heed_tensor *x = e->tensor;
-        e->room = (x->rows * x->cols + LINE - 1) / LINE * LINE;
+        e->padded = (x->rows * x->cols + LINE - 1) / LINE * LINE;
         e->offset = end[e->is_state];
-        if (e->room > INT64_MAX / (int64_t)sizeof(real) - e->offset)
+        if (e->padded > INT64_MAX / (int64_t)sizeof(real) - e->offset)
             return false;
-        end[e->is_state] += e->room;
+        end[e->is_state] += e->padded;
     }
     p->size = end[false];
     p->state_size = end[true];
@@ -313,11 +329,11 @@ static void merge_ranges(heed_params *p)
             continue;
         heed__param_range *last = p->n_ranges ? &p->ranges[p->n_ranges - 1] : NULL;
         if (last && alike(last, e))
-            last->end = e->offset + e->room;
+            last->end = e->offset + e->padded;
         else
             p->ranges[p->n_ranges++] = (heed__param_range){
                 .begin = e->offset,
-                .end = e->offset + e->room,
+                .end = e->offset + e->padded,
                 .frozen = e->frozen,
                 .has_weight_decay = e->has_weight_decay,
                 .rate_factor = e->rate_factor,
@@ -347,8 +363,9 @@ static heed_status allocate_buffers(heed_params *p)
     p->values = heed__allocate_zeroed(a, buffer_elements(p->size), sizeof(real));
     p->grads = heed__allocate_zeroed(a, buffer_elements(p->size), sizeof(real));
     p->state = heed__allocate_zeroed(a, buffer_elements(p->state_size), sizeof(real));
+    p->moved = heed__allocate_zeroed(a, moved_elements(p), sizeof *p->moved);
     p->ranges = heed_arena_allocate(p->arena, (size_t)p->count * sizeof *p->ranges);
-    if (!p->values || !p->grads || !p->state || !p->ranges) {
+    if (!p->values || !p->grads || !p->state || !p->moved || !p->ranges) {
         release_buffers(p);
         return heed__fail(&p->error, HEED_MEMORY, "no memory for %lld parameters",
                           (long long)p->size);
@@ -362,20 +379,29 @@ static heed_status fill_derived(heed_params *p)
         heed_tensor *x = d->tensor;
         x->data = heed_arena_allocate(p->arena, (size_t)(x->rows * x->cols) * sizeof(real));
         if (!x->data)
-            return heed__fail(&p->error, HEED_MEMORY, "no memory for a table of %lld numbers",
+            return heed__fail(&p->error, HEED_MEMORY, "no memory for a table of %lld elements",
                               (long long)(x->rows * x->cols));
         d->fill(x->data, x->rows, x->cols);
     }
     return HEED_OK;
 }
 
-static void point_tensors(heed_params *p)
+static heed_status point_tensors(heed_params *p)
 {
     for (int i = 0; i < p->count; i++) {
         const struct entry *e = &p->entries[i];
         e->tensor->data = (e->is_state ? p->state : p->values) + e->offset;
         e->tensor->grad = e->is_state ? NULL : p->grads + e->offset;
+        if (!e->is_state)
+            continue;
+        heed__moving *m = heed_arena_allocate(p->arena, sizeof *m);
+        if (!m)
+            return heed__fail(&p->error, HEED_MEMORY, "no memory for state '%s'", e->tensor->name);
+        *m = (heed__moving){.sum = p->moved + e->offset,
+                            .weight = p->moved + buffer_elements(p->state_size) + i};
+        e->tensor->moving = m;
     }
+    return HEED_OK;
 }
 
 static heed_status finish(heed_params *p, const uint64_t *seed, heed_error *err)
@@ -408,7 +434,7 @@ heed_status heed__params_finish_zero(heed_params *p, heed_error *err)
     return finish(p, NULL, err);
 }
 
-/* ---- asking ---- */
+/* ---- accessors ---- */
 
 int64_t heed_params_size(const heed_params *p)
 {
@@ -437,8 +463,39 @@ heed_real *heed_params_state_values(const heed_params *p)
 
 void heed_params_zero_grads(heed_params *p)
 {
-    if (p->grads)
-        memset(p->grads, 0, (size_t)p->size * sizeof(real));
+    if (!p->grads)
+        return;
+    memset(p->grads, 0, (size_t)p->size * sizeof(real));
+    memset(p->moved, 0, moved_elements(p) * sizeof *p->moved);
+}
+
+/* ---- state that moves ---- */
+
+void heed_state_add(const heed_tape *t, heed_tensor *state, const double *sum, double weight,
+                    double keep)
+{
+    if (!t || !state || !state->moving || !heed_tape_training(t))
+        return;
+    heed__moving *m = state->moving;
+    for (int64_t i = 0; i < state->rows * state->cols; i++)
+        m->sum[i] += sum[i];
+    *m->weight += weight;
+    m->keep = keep;
+}
+
+void heed_params_fold_state(heed_params *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        const heed_tensor *x = p->entries[i].tensor;
+        const heed__moving *m = x->moving;
+        if (!m || !(*m->weight > 0))
+            continue;
+        for (int64_t k = 0; k < x->rows * x->cols; k++)
+            x->data[k] =
+                (real)(m->keep * (double)x->data[k] + (1 - m->keep) * m->sum[k] / *m->weight);
+    }
+    if (p->moved)
+        memset(p->moved, 0, moved_elements(p) * sizeof *p->moved);
 }
 
 int heed_params_count(const heed_params *p)
@@ -451,7 +508,12 @@ heed_param_info heed_params_entry(const heed_params *p, int i)
     if (i < 0 || i >= p->count)
         return (heed_param_info){0};
     const struct entry *e = &p->entries[i];
-    return (heed_param_info){e->tensor->name, e->tensor, e->offset, e->is_state, e->frozen};
+    return (heed_param_info){.name = e->tensor->name,
+                             .tensor = e->tensor,
+                             .offset = e->offset,
+                             .is_state = e->is_state,
+                             .frozen = e->frozen,
+                             .role = e->role};
 }
 
 heed_tensor *heed_params_find(const heed_params *p, const char *name)
@@ -486,7 +548,7 @@ heed__param_range heed__params_range(const heed_params *p, int i)
 
 /* ---- freezing and groups ---- */
 
-/* Whether name is scope itself or lies under it: "encoder.1" covers "encoder.1.w", not
+/* Whether name is scope itself or is under it: "encoder.1" covers "encoder.1.w", not
  * "encoder.10.w". */
 static bool covers(const char *scope, const char *name)
 {
@@ -507,7 +569,7 @@ static heed_status set_frozen(heed_params *p, const char *scope, bool frozen, he
         e->frozen = frozen;
         e->tensor->needs_grad = !frozen;
         if (frozen && p->grads)
-            memset(p->grads + e->offset, 0, (size_t)e->room * sizeof(real));
+            memset(p->grads + e->offset, 0, (size_t)e->padded * sizeof(real));
     }
     merge_ranges(p);
     return found ? HEED_OK : heed__fail(err, HEED_ARGUMENT, "no parameter under '%s'", scope);

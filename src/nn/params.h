@@ -1,8 +1,9 @@
-/* params.h (internal): what layers and optimisers need of a parameter set beyond the public calls.
+/* params.h (internal): what layers and optimisers need beyond the public calls.
  *
- * An optimiser walks the ranges: stretches of the flat buffers whose entries are treated alike,
- * padding included (values and gradients there are zero and stay zero).  A set without groups or
- * frozen entries is one range.  They are worked out when something changes, not per step. */
+ * An optimiser updates range by range: a range is a part of the flat buffers whose entries are
+ * treated alike, padding included (values and gradients there are zero and stay zero).  A set
+ * without groups or frozen entries is one range.  They are computed when something changes, not per
+ * step. */
 #ifndef HEED_NN_PARAMS_H
 #define HEED_NN_PARAMS_H
 
@@ -15,31 +16,32 @@ typedef struct heed__param_range {
     double rate_factor, weight_decay;
 } heed__param_range;
 
-/* In order, without gaps, from 0 to heed_params_size.  0 ranges before heed_params_finish or in a
+/* In order, without gaps, from 0 to heed_params_size.  No ranges before heed_params_finish or in a
  * set without parameters. */
 int heed__params_ranges(const heed_params *p);
 heed__param_range heed__params_range(const heed_params *p, int i);
 
-/* heed_params_finish for values that are loaded next: all are zero, which takes no time to draw. */
+/* heed_params_finish for values that are loaded next: all are zero, which is faster than
+ * drawing. */
 heed_status heed__params_finish_zero(heed_params *p, heed_error *err);
 
-/* The set's own, for what is allocated on its behalf. */
+/* The set's own allocator. */
 const heed_allocator *heed__params_allocator(const heed_params *p);
 
 /* Writes the values of a (rows,cols) tensor. */
 typedef void heed__fill(heed_real *values, int64_t rows, int64_t cols);
-/* heed_param for starts that no heed_init names. */
+/* heed_param for initial values that heed_init does not have. */
 heed_tensor *heed__param_filled(heed_scope scope, const char *name, heed_shape shape,
                                 heed__fill *fill);
-/* A table that follows from its shape, as sinusoids do: neither trained nor saved nor listed, there
- * after heed_params_finish like the rest. */
+/* A table computed from its shape, such as sinusoids: neither trained nor saved nor listed; it has
+ * values after heed_params_finish. */
 heed_tensor *heed__param_derived(heed_scope scope, heed_shape shape, heed__fill *fill);
 
 /* heed_sinusoid from position `first` on. */
 void heed__sinusoid_rows(heed_real *out, int64_t first, int64_t count, int64_t d,
                          heed_positions layout);
 
-/* For builders that find a mistake of their own: the set's error, if it has none yet. */
+/* For errors found by builders: sets the set's error, if it has none yet. */
 void heed__scope_fail(heed_scope scope, heed_status status, const char *format, ...)
     HEED_PRINTF(3, 4);
 

@@ -16,7 +16,8 @@
 typedef struct attributes {
     heed_pairs pairs;
     bool causal;
-    bool weights; /* P is the second output */
+    bool weights;        /* P is the second output */
+    const char *missing; /* an option that is declared and not computed yet */
     double scale, dropout;
 } attributes;
 
@@ -31,6 +32,8 @@ static heed_status check(heed_opcall *c, int64_t *count)
     heed_status status = heed__pairs_check(c, &a->pairs, count);
     if (status)
         return status;
+    if (a->missing)
+        return heed__op_fail(c, HEED_ARGUMENT, "%s is not supported yet", a->missing);
     if (!(a->dropout >= 0 && a->dropout < 1))
         return heed__op_fail(c, HEED_ARGUMENT, "dropout is %g, expected 0 <= rate < 1", a->dropout);
     if (!isfinite(a->scale))
@@ -345,7 +348,7 @@ static void run_case(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_
 {
     heed_attention_options options = {.heads = (int)c->i[0],
                                       .causal = c->i[1] != 0,
-                                      .weights = c->i[2] ? &out[1] : NULL,
+                                      .probabilities = c->i[2] ? &out[1] : NULL,
                                       .dropout = c->r[0],
                                       .scale = c->r[1],
                                       .bias = c->in[BIAS].rank ? in[BIAS] : NULL};
@@ -365,12 +368,19 @@ heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_t
         options = &defaults;
     attributes a = {.pairs = {.queries = queries, .keys = keys, .heads = options->heads},
                     .causal = options->causal,
-                    .weights = options->weights != NULL,
+                    .weights = options->probabilities != NULL,
                     .scale = options->scale,
                     .dropout = t && heed_tape_training(t) ? options->dropout : 0};
+    a.missing = options->kv_heads && options->kv_heads != options->heads ? "kv_heads"
+                : options->pattern                                       ? "pattern"
+                : options->visible                                       ? "visible"
+                : options->distance_bias                                 ? "distance_bias"
+                : options->shared_k || options->shared_v                 ? "shared_k"
+                : options->counts                                        ? "counts"
+                                                                         : NULL;
     heed_opcall *c = heed__apply(t, &heed__op_attention, (heed_tensor *[]){q, k, v, options->bias},
                                  4, 1u << BIAS, &a, sizeof a);
-    if (options->weights)
-        *options->weights = c ? c->out[1] : NULL;
+    if (options->probabilities)
+        *options->probabilities = c ? c->out[1] : NULL;
     return heed__first(c);
 }

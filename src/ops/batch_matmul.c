@@ -1,6 +1,5 @@
 /* batch_matmul: matmul for each of G pairs of matrices.  NN: a (G,M,K) b (G,K,N); NT: b (G,N,K);
- * TN: a (G,K,M); -> (G,M,N).  Whole pairs are dealt to the threads.  Derivatives stand in matmul.h.
- */
+ * TN: a (G,K,M); -> (G,M,N).  Each thread gets whole pairs.  Derivatives: matmul.h. */
 #include "base/parallel.h"
 #include "ops/matmul.h"
 
@@ -30,7 +29,7 @@ typedef enum target { OUTPUT, GRAD_A, GRAD_B } target;
 typedef struct job {
     const heed_opcall *c;
     target what;
-    real *to; /* where the result goes */
+    real *to; /* the result */
     const real *dy;
     real beta;
 } job;
@@ -84,20 +83,36 @@ static void backward(heed_opcall *c)
         }
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    heed_transpose transpose;
+};
+
 static const heed_opcase cases[] = {
-    {.what = "nn", .in = {HEED_DIMS3(3, 5, 7), HEED_DIMS3(3, 7, 2)}, .i = {HEED_NN}},
-    {.what = "nt", .in = {HEED_DIMS3(2, 5, 3), HEED_DIMS3(2, 4, 3)}, .i = {HEED_NT}},
-    {.what = "tn", .in = {HEED_DIMS3(2, 3, 5), HEED_DIMS3(2, 3, 4)}, .i = {HEED_TN}},
+    {.what = "nn",
+     .in = {HEED_DIMS3(3, 5, 7), HEED_DIMS3(3, 7, 2)},
+     HEED_WITH(.transpose = HEED_NN)},
+    {.what = "nt",
+     .in = {HEED_DIMS3(2, 5, 3), HEED_DIMS3(2, 4, 3)},
+     HEED_WITH(.transpose = HEED_NT)},
+    {.what = "tn",
+     .in = {HEED_DIMS3(2, 3, 5), HEED_DIMS3(2, 3, 4)},
+     HEED_WITH(.transpose = HEED_TN)},
     {.what = "squares, also of one tensor",
      .in = {HEED_DIMS3(2, 3, 3), HEED_DIMS3(2, 3, 3)},
-     .i = {HEED_NN}},
-    {.what = "all of size 1", .in = {HEED_DIMS3(1, 1, 1), HEED_DIMS3(1, 1, 1)}, .i = {HEED_NN}},
-    {.what = "one row", .in = {HEED_DIMS3(4, 1, 3), HEED_DIMS3(4, 9, 3)}, .i = {HEED_NT}},
+     HEED_WITH(.transpose = HEED_NN)},
+    {.what = "all of size 1",
+     .in = {HEED_DIMS3(1, 1, 1), HEED_DIMS3(1, 1, 1)},
+     HEED_WITH(.transpose = HEED_NN)},
+    {.what = "one row",
+     .in = {HEED_DIMS3(4, 1, 3), HEED_DIMS3(4, 9, 3)},
+     HEED_WITH(.transpose = HEED_NT)},
 };
 
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_batch_matmul(t, in[0], in[1], (heed_transpose)c->i[0]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_batch_matmul(t, in[0], in[1], a->transpose);
 }
 
 HEED_OP(batch_matmul, "C_g = A_g B_g, A_g B_g^T or A_g^T B_g", shape, forward, backward, cases,

@@ -1,8 +1,8 @@
 /* binary.c: add, sub, mul, div.  y = a op b elementwise; a (N,D) -> y of a's shape.
  *
  * b has a's shape, or is a row (D) or (1,D) for every row, or a column (N,1) for every column, or a
- * single number; anything else is refused.  What b was repeated over, its gradient is summed over:
- * rows column by column from top to bottom, whatever the threads. */
+ * scalar; anything else is refused.  The gradient of b is summed over the rows or columns that b
+ * was broadcast over: rows from top to bottom, whatever the threads. */
 #include <heed/ops.h>
 
 #include "ops/strips.h"
@@ -17,7 +17,7 @@ struct job {
     const heed_kernels *k;
     heed__arith_kind kind;
     form form;
-    bool fresh; /* the gradient is to be assigned */
+    bool fresh; /* assign the gradient, do not add */
     real *out;  /* y, da or db */
     const real *a, *b, *y, *dy;
     int64_t ldo, lda, ldb, cols, rows;
@@ -38,14 +38,14 @@ static heed_status shape(heed_opcall *c)
     const heed_tensor *a = c->in[0], *b = c->in[1];
     if (form_of(a, b) == COLUMN && (b->rows != a->rows || b->cols != 1)) {
         char text[HEED_SHAPE_TEXT];
-        return heed__op_shape_fail(c, "b", b, "%s, a row (%lld), a column (%lld,1) or one number",
+        return heed__op_shape_fail(c, "b", b, "%s, a row (%lld), a column (%lld,1) or a scalar",
                                    heed__shape_text(a, text), (long long)a->cols,
                                    (long long)a->rows);
     }
     return heed__out(c, a->shape);
 }
 
-/* In a flat strip row is 0 and the columns run on. */
+/* In a flat strip row is 0 and the columns go over all elements. */
 static void compute(void *context, int64_t row, int64_t begin, int64_t end)
 {
     const struct job *j = context;
@@ -87,7 +87,7 @@ static void forward(heed_opcall *c)
     heed__strips(c, j.rows, j.cols, flat(c, j.form), 1, compute, &j);
 }
 
-/* add, sub: da = dy;  mul: da = dy b;  div: da = dy / b */
+/* y = a + b and y = a - b: da = dy;  y = a b: da = dy b;  y = a / b: da = dy / b */
 static void grad_a(void *context, int64_t row, int64_t begin, int64_t end)
 {
     const struct job *j = context;
@@ -110,7 +110,7 @@ static void grad_a(void *context, int64_t row, int64_t begin, int64_t end)
     }
 }
 
-/* add: db = dy;  sub: db = -dy;  mul: db = dy a;  div: db = -dy y / b */
+/* y = a + b: db = dy;  y = a - b: db = -dy;  y = a b: db = dy a;  y = a / b: db = -dy y / b */
 static void grad_b(void *context, int64_t row, int64_t begin, int64_t end)
 {
     const struct job *j = context;
@@ -132,7 +132,7 @@ static void grad_b(void *context, int64_t row, int64_t begin, int64_t end)
     }
 }
 
-/* A row b: columns [begin,end) summed over all rows. */
+/* b is a row: columns [begin,end) summed over all rows. */
 static void grad_b_columns(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
@@ -141,7 +141,7 @@ static void grad_b_columns(void *context, int64_t begin, int64_t end, int thread
         grad_b(context, r, begin, end);
 }
 
-/* The same, summed over a row. */
+/* b is a column: the sum over one row. */
 static real grad_b_row(const struct job *j, int64_t row)
 {
     const real *dy = j->dy + row * j->cols;

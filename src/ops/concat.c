@@ -1,8 +1,8 @@
-/* concat.c: concat_cols, columns side by side; concat_rows, rows one below the other; stack,
+/* concat.c: concat_cols, columns side by side; concat_rows, rows one below the other; stack_steps,
  * tensors of one shape along a new first axis, which in memory is concat_rows.
  *
- * cols: x_i (N,D_i) -> (N, sum D_i).  rows: x_i (N_i,D) -> (sum N_i, D); of rank 3 and 4 the sizes
- * behind the first must agree and stay.  stack: n times (B,D) -> (n,B,D). */
+ * cols: x_i (N,D_i) -> (N, sum D_i).  rows: x_i (N_i,D) -> (sum N_i, D); for rank 3 and 4 all sizes
+ * but the first must agree and stay.  stack_steps: n times (B,D) -> (n,B,D). */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
@@ -81,7 +81,7 @@ static heed_status shape(heed_opcall *c)
 }
 
 struct copy {
-    const heed_kernels *k; /* of backward, else NULL */
+    const heed_kernels *k; /* in backward, else NULL */
     real *to;
     const real *from;
     int64_t ld_to, ld_from, cols;
@@ -99,7 +99,7 @@ static void copy_rows(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* Where input i stands in the output: the distance to the next is its columns, or all it has. */
+/* The distance from input i to the next in the output: its columns, or all its elements. */
 static int64_t width_in_output(const heed_opcall *c, int i)
 {
     const struct attributes *at = c->attributes;
@@ -118,7 +118,7 @@ static void forward(heed_opcall *c)
     }
 }
 
-/* dx_i += its part of dy */
+/* y = [x1 x2 ...], so dx_i += its part of dy */
 static void backward(heed_opcall *c)
 {
     const real *dy = heed__out_grad(c, 0);
@@ -160,7 +160,7 @@ static const heed_opcase concat_rows_cases[] = {
     {"one input", {HEED_DIMS2(1, 1)}, .domain = HEED_ANY},
     {"rank 3", {HEED_DIMS3(2, 3, 2), HEED_DIMS3(1, 3, 2)}, .domain = HEED_ANY},
 };
-static const heed_opcase stack_cases[] = {
+static const heed_opcase stack_steps_cases[] = {
     {"three steps", {HEED_DIMS2(2, 5), HEED_DIMS2(2, 5), HEED_DIMS2(2, 5)}, .domain = HEED_ANY},
     {"one number", {HEED_DIMS1(1)}, .domain = HEED_ANY},
 };
@@ -178,4 +178,4 @@ static const heed_opcase stack_cases[] = {
     }
 CONCAT(concat_cols, COLS, "y = [x1 x2 ...], columns side by side")
 CONCAT(concat_rows, ROWS, "y = [x1; x2; ...], rows one below the other")
-CONCAT(stack, STACK, "y[i] = x_i")
+CONCAT(stack_steps, STACK, "y[i] = x_i")

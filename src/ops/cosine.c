@@ -13,7 +13,7 @@ struct job {
     const heed_tensor *a, *b;
     real *y, *squares; /* squares (N,2) */
     const real *dy;
-    real *grad; /* of a; with a and b exchanged, of b */
+    real *grad; /* of a; or of b, with a and b exchanged */
     int which;
 };
 
@@ -61,7 +61,8 @@ static void forward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.a->rows, 1, 3 * j.a->cols, compute, &j);
 }
 
-/* da = dy (b / (|a| |b|) - y a / |a|^2), or where eps holds dy b / eps; db likewise */
+/* y = a.b / (|a| |b|): da = dy (b / (|a| |b|) - y a / |a|^2);  y = a.b / eps: da = dy b / eps;
+ * db likewise */
 static void grad(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
@@ -91,18 +92,24 @@ static void backward(heed_opcall *c)
         }
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    double eps;
+};
+
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_cosine(t, in[0], in[1], c->r[0]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_cosine(t, in[0], in[1], a->eps);
 }
 
-/* cos(a,a) is 1 whatever a is: the shapes differ where one tensor as both inputs would prove
- * nothing. */
+/* cos(a,a) is 1 for every a, so the same tensor as both inputs would check nothing: the shapes
+ * differ. */
 static const heed_opcase cases[] = {
-    {"rows", {HEED_DIMS2(3, 9), HEED_DIMS3(3, 1, 9)}, .r = {1e-6}},
-    {"eps larger than the norms", {HEED_DIMS2(2, 3), HEED_DIMS2(2, 3)}, .r = {1e3}},
-    {"one row", {HEED_DIMS2(1, 5), HEED_DIMS1(5)}, .r = {1e-6}},
-    {"rank 3", {HEED_DIMS3(2, 2, 3), HEED_DIMS2(4, 3)}, .r = {1e-6}},
+    {"rows", {HEED_DIMS2(3, 9), HEED_DIMS3(3, 1, 9)}, HEED_WITH(.eps = 1e-6)},
+    {"eps larger than the norms", {HEED_DIMS2(2, 3), HEED_DIMS2(2, 3)}, HEED_WITH(.eps = 1e3)},
+    {"one row", {HEED_DIMS2(1, 5), HEED_DIMS1(5)}, HEED_WITH(.eps = 1e-6)},
+    {"rank 3", {HEED_DIMS3(2, 2, 3), HEED_DIMS2(4, 3)}, HEED_WITH(.eps = 1e-6)},
 };
 HEED_OP(cosine, "y = a.b / max(|a| |b|, eps)", shape, forward, backward, cases, run);
 

@@ -1,22 +1,22 @@
 /* Cross-entropy between softmax(logits) and the smoothed target, summed over the rows:
  *   loss = - sum_n sum_i q_i log p_i,  q = 1-e on targets[n] plus e/V everywhere
- * (Szegedy et al. 2016).  logits (N,V) -> (1).  A negative target drops its row; a target of V or
- * more is refused by name.  Each row's loss is kept in double and they are added in order, whatever
- * the number of threads. */
+ * (Szegedy et al. 2016).  logits (N,V) -> (1).  A row with a negative target is skipped; a target
+ * of V or more is refused.  The rows' losses are added in double and in order, whatever the number
+ * of threads. */
 #include "base/parallel.h"
 #include "tensor/op.h"
 
 #include <heed/ops.h>
 #include <string.h>
 
-#define WORK 12 /* elementary operations an element */
+#define WORK 12 /* elementary operations per element */
 
 struct attributes {
     const int32_t *targets;
     double smoothing;
 };
 
-struct walk {
+struct job {
     const heed_opcall *c;
     real *dx;
     double scale;
@@ -68,7 +68,7 @@ static void forward(heed_opcall *c)
 
 static void backward_rows(void *context, int64_t begin, int64_t end, int thread)
 {
-    const struct walk *w = context;
+    const struct job *w = context;
     const heed_tensor *x = w->c->in[0];
     const struct attributes *a = w->c->attributes;
     const heed__entropy *row = w->c->saved;
@@ -83,29 +83,35 @@ static void backward_rows(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* dlogits = dloss (p - q) */
+/* loss = - sum_i q_i log p_i, p = softmax(logits), so dlogits = dloss (p - q) */
 static void backward(heed_opcall *c)
 {
     const heed_tensor *x = c->in[0];
     real beta;
-    struct walk w = {.c = c, .dx = heed__grad_beta(c, 0, &beta)};
+    struct job w = {.c = c, .dx = heed__grad_beta(c, 0, &beta)};
     w.scale = (double)*heed__out_grad(c, 0);
     w.assign = beta == 0;
     heed__parallel(heed__threads(c), x->rows, 1, x->cols * WORK, backward_rows, &w);
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    double smoothing;
+};
+
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
+    const struct arguments *a = c->arguments;
     static const int32_t targets[] = {1, 0, -1, 2, 1};
-    out[0] = heed_cross_entropy(t, in[0], targets, c->r[0]);
+    out[0] = heed_cross_entropy(t, in[0], targets, a->smoothing);
 }
 
-/* Not a single column: its loss is 0 whatever it holds. */
+/* Not a single column: its loss is always 0. */
 static const heed_opcase cases[] = {
-    {.what = "one row", .in = {HEED_DIMS1(2)}},
-    {.what = "odd, a dropped row", .in = {HEED_DIMS2(5, 19)}},
-    {.what = "smoothed", .in = {HEED_DIMS2(5, 3)}, .r = {0.1}},
-    {.what = "rank 3", .in = {HEED_DIMS3(2, 2, 7)}, .r = {0.3}},
+    {.what = "one row", .in = {HEED_DIMS1(2)}, HEED_WITH(.smoothing = 0)},
+    {.what = "odd, a skipped row", .in = {HEED_DIMS2(5, 19)}, HEED_WITH(.smoothing = 0)},
+    {.what = "smoothed", .in = {HEED_DIMS2(5, 3)}, HEED_WITH(.smoothing = 0.1)},
+    {.what = "rank 3", .in = {HEED_DIMS3(2, 2, 7)}, HEED_WITH(.smoothing = 0.3)},
 };
 
 HEED_OP(cross_entropy, "y = - sum_n sum_i q_i log softmax(x_n)_i", shape, forward, backward, cases,

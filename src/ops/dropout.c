@@ -1,16 +1,16 @@
 /* dropout, and the same added to a residual: y = m * x, y = x + m * r with m = 0 with probability
  * `rate`, else 1/(1-rate).  (N,D) -> (N,D).  The mask is a function of the call's random stream and
- * the element's number, so the backward pass computes it again.  Without training heed_dropout
- * gives x itself back. */
+ * the element's index, so the backward pass recomputes it.  Without training heed_dropout returns x
+ * itself. */
 #include "base/parallel.h"
 #include "tensor/op.h"
 
 #include <heed/ops.h>
 
-#define WORK 4 /* elementary operations an element */
+#define WORK 4 /* elementary operations per element */
 
 struct attributes {
-    double rate; /* 0 where the tape does not train */
+    double rate; /* 0 if the tape is not in training */
 };
 
 /* to = base + mask * x (base NULL: zero; no_mask: 1), row by row. */
@@ -39,7 +39,7 @@ static void run_pass(const heed_opcall *c, struct pass *p)
     heed__parallel(heed__threads(c), c->out[0]->rows, 1, p->cols * WORK, pass_rows, p);
 }
 
-/* The gradient of input i: mask times the output's. */
+/* Adds mask times the output's gradient to that of input i. */
 static void add_gradient(heed_opcall *c, int i, double rate)
 {
     if (!heed__wants(c, i))
@@ -69,7 +69,7 @@ static void forward(heed_opcall *c)
     run_pass(c, &p);
 }
 
-/* dx = m * dy */
+/* y = m * x, so dx = m * dy */
 static void backward(heed_opcall *c)
 {
     add_gradient(c, 0, ((const struct attributes *)c->attributes)->rate);
@@ -95,33 +95,40 @@ static void add_forward(heed_opcall *c)
     run_pass(c, &p);
 }
 
-/* dx = dy, dr = m * dy */
+/* y = x + m * r, so dx = dy, dr = m * dy */
 static void add_backward(heed_opcall *c)
 {
     add_gradient(c, 0, 0);
     add_gradient(c, 1, ((const struct attributes *)c->attributes)->rate);
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    double rate;
+};
+
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_dropout(t, in[0], c->r[0]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_dropout(t, in[0], a->rate);
 }
 
 static void add_run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_add_dropout(t, in[0], in[1], c->r[0]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_add_dropout(t, in[0], in[1], a->rate);
 }
 
 static const heed_opcase cases[] = {
-    {.what = "one row", .in = {HEED_DIMS1(9)}, .r = {0.3}},
-    {.what = "one column", .in = {HEED_DIMS2(11, 1)}, .r = {0.5}},
-    {.what = "odd", .in = {HEED_DIMS2(3, 67)}, .r = {0.1}},
+    {.what = "one row", .in = {HEED_DIMS1(9)}, HEED_WITH(.rate = 0.3)},
+    {.what = "one column", .in = {HEED_DIMS2(11, 1)}, HEED_WITH(.rate = 0.5)},
+    {.what = "odd", .in = {HEED_DIMS2(3, 67)}, HEED_WITH(.rate = 0.1)},
 };
 static const heed_opcase add_cases[] = {
-    {.what = "one row", .in = {HEED_DIMS1(9), HEED_DIMS1(9)}, .r = {0.3}},
-    {.what = "one column", .in = {HEED_DIMS2(11, 1), HEED_DIMS2(11, 1)}, .r = {0.5}},
-    {.what = "rate 0", .in = {HEED_DIMS3(2, 2, 5), HEED_DIMS3(2, 2, 5)}},
-    {.what = "odd", .in = {HEED_DIMS2(3, 67), HEED_DIMS2(3, 67)}, .r = {0.1}},
+    {.what = "one row", .in = {HEED_DIMS1(9), HEED_DIMS1(9)}, HEED_WITH(.rate = 0.3)},
+    {.what = "one column", .in = {HEED_DIMS2(11, 1), HEED_DIMS2(11, 1)}, HEED_WITH(.rate = 0.5)},
+    {.what = "rate 0", .in = {HEED_DIMS3(2, 2, 5), HEED_DIMS3(2, 2, 5)}, HEED_WITH(.rate = 0)},
+    {.what = "odd", .in = {HEED_DIMS2(3, 67), HEED_DIMS2(3, 67)}, HEED_WITH(.rate = 0.1)},
 };
 
 HEED_OP(dropout, "y = m x, m = 0 with probability p, else 1/(1-p)", check_rate, forward, backward,

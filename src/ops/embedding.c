@@ -1,16 +1,16 @@
 /* Embedding lookup with scale, positions and dropout:
  *   y_n = m * (scale * table[ids_n] + positions[position_ids_n])
  * table (V,D), positions (P,D) or absent, ids (N) -> (N,D).  A negative id gives a zero row,
- * without a position, and takes no gradient; an id beyond the table is refused by name.  The
- * gradients are scattered with the columns split over the threads, the rows in order: no sum
- * crosses threads. */
+ * without a position, and gets no gradient; an id beyond the table is refused.  The gradients are
+ * scattered with the columns divided among the threads and the rows in order: no sum crosses
+ * threads. */
 #include "base/parallel.h"
 #include "tensor/op.h"
 
 #include <heed/ops.h>
 #include <string.h>
 
-#define WORK 4   /* elementary operations an element */
+#define WORK 4   /* elementary operations per element */
 #define GRAIN 16 /* columns: no two threads write one cache line */
 
 enum { TABLE, POSITIONS };
@@ -18,7 +18,7 @@ enum { TABLE, POSITIONS };
 struct attributes {
     const int32_t *ids, *position_ids;
     int64_t n;
-    double scale, rate; /* rate 0 where the tape does not train */
+    double scale, rate; /* rate 0 if the tape is not in training */
 };
 
 static heed_status check_ids(heed_opcall *c)
@@ -124,7 +124,8 @@ static void scatter_columns(void *context, int64_t begin, int64_t end, int threa
     }
 }
 
-/* dtable[ids_n] += scale m dy_n, dpositions[position_ids_n] += m dy_n */
+/* y_n = m (scale table[ids_n] + positions[position_ids_n]), so dtable[ids_n] += scale m dy_n and
+ * dpositions[position_ids_n] += m dy_n */
 static void backward(heed_opcall *c)
 {
     const struct attributes *a = c->attributes;
@@ -139,24 +140,34 @@ static void backward(heed_opcall *c)
     }
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    int64_t n;
+    double scale, dropout;
+};
+
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
+    const struct arguments *a = c->arguments;
     static const int32_t ids[] = {2, 0, -1, 2, 1}, position_ids[] = {0, 1, 2, 1, 0};
-    heed_embedding_options o = {.scale = c->r[0],
-                                .dropout = c->r[1],
+    heed_embedding_options o = {.scale = a->scale,
+                                .dropout = a->dropout,
                                 .positions = in[POSITIONS],
                                 .position_ids = position_ids};
-    out[0] = heed_embedding(t, in[TABLE], ids, c->i[0], &o);
+    out[0] = heed_embedding(t, in[TABLE], ids, a->n, &o);
 }
 
 static const heed_opcase cases[] = {
-    {.what = "one id, one column", .in = {HEED_DIMS2(3, 1)}, .i = {1}},
-    {.what = "a negative and a repeated id", .in = {HEED_DIMS2(4, 5)}, .i = {5}, .r = {2.5}},
-    {.what = "positions", .in = {HEED_DIMS2(3, 7), HEED_DIMS2(3, 7)}, .i = {5}, .r = {2.5}},
+    {.what = "one id, one column", .in = {HEED_DIMS2(3, 1)}, HEED_WITH(.n = 1)},
+    {.what = "a negative and a repeated id",
+     .in = {HEED_DIMS2(4, 5)},
+     HEED_WITH(.n = 5, .scale = 2.5)},
+    {.what = "positions",
+     .in = {HEED_DIMS2(3, 7), HEED_DIMS2(3, 7)},
+     HEED_WITH(.n = 5, .scale = 2.5)},
     {.what = "positions and dropout",
      .in = {HEED_DIMS2(3, 37), HEED_DIMS2(2, 37)},
-     .i = {5},
-     .r = {0.5, 0.2}},
+     HEED_WITH(.n = 5, .scale = 0.5, .dropout = 0.2)},
 };
 
 HEED_OP(embedding, "y_n = dropout(scale table[ids_n] + positions[position_ids_n])", shape, forward,

@@ -1,9 +1,8 @@
 /* linear: y = f(x W + b), f one of the activations.  x (N,K), W (K,F), b (F) or absent -> (N,F).
  *
- * Bias and ReLU are applied by the product, other activations to each block that it finishes.
- * Backward reads y where f' can be told from it (ReLU, tanh, sigmoid); GELU and SiLU keep
- * z = x W + b, and only while recording.  x may have more axes: its last is K.  2 N K F operations,
- * twice that backward.
+ * Bias and ReLU are applied by the product, other activations to each finished block.  Backward
+ * reads y where f' follows from it (ReLU, tanh, sigmoid); GELU and SiLU save z = x W + b, only
+ * while recording.  x may have more axes: its last is K.  2 N K F operations, twice that backward.
  */
 #include "base/parallel.h"
 #include "tensor/op.h"
@@ -33,7 +32,7 @@ static heed_status shape(heed_opcall *c)
     heed_status status = heed__out(c, out);
     if (!status)
         status = heed__want_panels(c, x->rows, w->cols, w->rows);
-    /* As many bytes as y has: they were found to fit just now. */
+    /* The size of y, which heed__out has checked. */
     if (!status && c->recorded && heed__unary_needs_x(f))
         return heed__save(c, (size_t)(x->rows * w->cols) * sizeof(real));
     return status;
@@ -41,9 +40,9 @@ static heed_status shape(heed_opcall *c)
 
 /* ---- forward ---- */
 
-/* An activation that the product does not apply by itself. */
+/* An activation that the product does not apply itself. */
 typedef struct epilogue {
-    real *z, *y; /* the product, and where f of it goes: the same unless z is kept */
+    real *z, *y; /* the product, and f of it: the same memory unless z is saved */
     int64_t ld;
     heed_activation f;
 } epilogue;
@@ -80,16 +79,16 @@ static void forward(heed_opcall *c)
 
 /* ---- backward ---- */
 
-typedef struct slope {
+typedef struct gradient {
     real *dy;          /* becomes dz */
-    const real *z, *y; /* z NULL where f' is told from y */
-    real *db;          /* NULL: not wanted */
+    const real *z, *y; /* z NULL where f' follows from y */
+    real *db;          /* NULL: not needed */
     int64_t rows, ld;
     heed_activation f;
-} slope;
+} gradient;
 
-/* dz = dy f'(z), in place of dy, for one run of a row. */
-static void to_dz(const slope *s, int64_t at, int64_t n)
+/* y = f(z), so dz = dy f'(z), in place of dy, for a part of a row. */
+static void to_dz(const gradient *s, int64_t at, int64_t n)
 {
     real dz[CHUNK];
     for (int64_t j = 0; j < n; j += CHUNK) {
@@ -101,10 +100,10 @@ static void to_dz(const slope *s, int64_t at, int64_t n)
     }
 }
 
-/* By columns, so that each sum over rows belongs to one thread and has one order. */
+/* By columns, so that each sum over rows is of one thread and has a fixed order. */
 static void columns(void *context, int64_t begin, int64_t end, int thread)
 {
-    const slope *s = context;
+    const gradient *s = context;
     (void)thread;
     bool relu = s->f == HEED_RELU;
     int64_t together = 8;
@@ -119,17 +118,18 @@ static void columns(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* With z = x W + b and dz = dy f'(z):  dx = dz W^T,  dW = x^T dz,  db = sum of dz over rows. */
+/* y = f(z), z = x W + b, so with dz = dy f'(z):
+ * dx = dz W^T,  dW = x^T dz,  db = sum of dz over rows */
 static void backward(heed_opcall *c)
 {
     const heed_tensor *x = c->in[X], *w = c->in[WEIGHT], *y = c->out[0];
     real *dz = heed__out_grad(c, 0);
-    slope s = {.dy = dz,
-               .z = c->saved,
-               .y = y->data,
-               .rows = y->rows,
-               .ld = y->ld,
-               .f = *(const heed_activation *)c->attributes};
+    gradient s = {.dy = dz,
+                  .z = c->saved,
+                  .y = y->data,
+                  .rows = y->rows,
+                  .ld = y->ld,
+                  .f = *(const heed_activation *)c->attributes};
     if (heed__wants(c, BIAS))
         s.db = heed__grad(c, BIAS);
     if (s.db || s.f != HEED_IDENTITY)
@@ -162,40 +162,54 @@ static void backward(heed_opcall *c)
     }
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    heed_activation activation;
+    double bias_scale;
+};
+
 #define ALL(n, k, f)                                                                               \
     {                                                                                              \
         HEED_DIMS2(n, k), HEED_DIMS2(k, f), HEED_DIMS1(f)                                          \
     }
 static const heed_opcase cases[] = {
-    {.what = "identity", .in = ALL(5, 3, 7), .i = {HEED_IDENTITY}},
-    {.what = "no bias", .in = {HEED_DIMS2(5, 3), HEED_DIMS2(3, 7)}, .i = {HEED_IDENTITY}},
-    /* A bias that outweighs x W keeps every z away from the kink, on both sides of it. */
-    {.what = "relu", .in = ALL(5, 2, 5), .domain = HEED_SPREAD, .i = {HEED_RELU}, .r = {60}},
+    {.what = "identity", .in = ALL(5, 3, 7), HEED_WITH(.activation = HEED_IDENTITY)},
+    {.what = "no bias",
+     .in = {HEED_DIMS2(5, 3), HEED_DIMS2(3, 7)},
+     HEED_WITH(.activation = HEED_IDENTITY)},
+    /* A bias much larger than x W keeps every z away from the kink, on both sides of it. */
+    {.what = "relu",
+     .in = ALL(5, 2, 5),
+     .domain = HEED_SPREAD,
+     HEED_WITH(.activation = HEED_RELU, .bias_scale = 60)},
     {.what = "relu, no bias",
      .in = {HEED_DIMS2(9, 3), HEED_DIMS2(3, 5)},
      .domain = HEED_POSITIVE,
-     .i = {HEED_RELU}},
-    {.what = "gelu", .in = ALL(4, 3, 5), .i = {HEED_GELU}},
-    {.what = "gelu by tanh", .in = ALL(4, 3, 5), .i = {HEED_GELU_TANH}},
-    {.what = "silu", .in = ALL(11, 3, 5), .i = {HEED_SILU}},
-    {.what = "tanh", .in = ALL(4, 3, 5), .i = {HEED_TANH}},
-    {.what = "sigmoid", .in = ALL(4, 3, 5), .i = {HEED_SIGMOID}},
-    {.what = "tanh, no bias", .in = {HEED_DIMS2(4, 3), HEED_DIMS2(3, 5)}, .i = {HEED_TANH}},
-    {.what = "all of size 1", .in = ALL(1, 1, 1), .i = {HEED_SILU}},
-    {.what = "one row", .in = ALL(1, 6, 9), .i = {HEED_TANH}},
-    {.what = "one column", .in = ALL(6, 9, 1), .i = {HEED_IDENTITY}},
+     HEED_WITH(.activation = HEED_RELU)},
+    {.what = "gelu", .in = ALL(4, 3, 5), HEED_WITH(.activation = HEED_GELU)},
+    {.what = "gelu by tanh", .in = ALL(4, 3, 5), HEED_WITH(.activation = HEED_GELU_TANH)},
+    {.what = "silu", .in = ALL(11, 3, 5), HEED_WITH(.activation = HEED_SILU)},
+    {.what = "tanh", .in = ALL(4, 3, 5), HEED_WITH(.activation = HEED_TANH)},
+    {.what = "sigmoid", .in = ALL(4, 3, 5), HEED_WITH(.activation = HEED_SIGMOID)},
+    {.what = "tanh, no bias",
+     .in = {HEED_DIMS2(4, 3), HEED_DIMS2(3, 5)},
+     HEED_WITH(.activation = HEED_TANH)},
+    {.what = "all of size 1", .in = ALL(1, 1, 1), HEED_WITH(.activation = HEED_SILU)},
+    {.what = "one row", .in = ALL(1, 6, 9), HEED_WITH(.activation = HEED_TANH)},
+    {.what = "one column", .in = ALL(6, 9, 1), HEED_WITH(.activation = HEED_IDENTITY)},
     {.what = "three axes",
      .in = {HEED_DIMS3(2, 3, 4), HEED_DIMS2(4, 5), HEED_DIMS1(5)},
-     .i = {HEED_GELU}},
-    {.what = "several tiles", .in = ALL(18, 17, 19), .i = {HEED_TANH}},
+     HEED_WITH(.activation = HEED_GELU)},
+    {.what = "several tiles", .in = ALL(18, 17, 19), HEED_WITH(.activation = HEED_TANH)},
 };
 
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
+    const struct arguments *a = c->arguments;
     heed_tensor *bias = c->in[BIAS].rank ? in[BIAS] : NULL;
-    if (c->r[0] != 0)
-        bias = heed_scale(t, bias, c->r[0], 0);
-    out[0] = heed_linear(t, in[X], in[WEIGHT], bias, (heed_activation)c->i[0]);
+    if (a->bias_scale != 0)
+        bias = heed_scale(t, bias, a->bias_scale, 0);
+    out[0] = heed_linear(t, in[X], in[WEIGHT], bias, a->activation);
 }
 
 HEED_OP(linear, "y = f(x W + b)", shape, forward, backward, cases, run);

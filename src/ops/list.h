@@ -1,5 +1,5 @@
-/* list.h: every operator, one line each.  The tests, `heed list ops`, `heed selftest` and the
- * benchmark read it. */
+/* list.h: every operator, one line each.  Read by the tests, `heed list ops`, `heed selftest` and
+ * the benchmark. */
 #ifndef HEED_OPS_LIST_H
 #define HEED_OPS_LIST_H
 
@@ -56,7 +56,7 @@
     X(slice_rows)                                                                                  \
     X(reshape)                                                                                     \
     X(transpose_last)                                                                              \
-    X(stack)                                                                                       \
+    X(stack_steps)                                                                                 \
     X(unstack)                                                                                     \
     X(segment_shift)                                                                               \
     X(segment_reverse)                                                                             \

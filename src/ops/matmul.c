@@ -1,5 +1,5 @@
 /* matmul: C = A B, A B^T or A^T B.  NN: a (M,K) b (K,N); NT: a (M,K) b (N,K); TN: a (K,M) b (K,N);
- * -> (M,N).  2 M N K operations, twice that for both gradients.  Derivatives stand in matmul.h. */
+ * -> (M,N).  2 M N K operations, twice that for both gradients.  Derivatives: matmul.h. */
 #include "ops/matmul.h"
 
 static heed_status shape(heed_opcall *c)
@@ -46,27 +46,45 @@ static void backward(heed_opcall *c)
     }
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    heed_transpose transpose;
+};
+
 static const heed_opcase cases[] = {
-    {.what = "nn", .in = {HEED_DIMS2(5, 7), HEED_DIMS2(7, 3)}, .i = {HEED_NN}},
-    {.what = "nt", .in = {HEED_DIMS2(5, 7), HEED_DIMS2(3, 7)}, .i = {HEED_NT}},
-    {.what = "tn", .in = {HEED_DIMS2(7, 5), HEED_DIMS2(7, 3)}, .i = {HEED_TN}},
+    {.what = "nn", .in = {HEED_DIMS2(5, 7), HEED_DIMS2(7, 3)}, HEED_WITH(.transpose = HEED_NN)},
+    {.what = "nt", .in = {HEED_DIMS2(5, 7), HEED_DIMS2(3, 7)}, HEED_WITH(.transpose = HEED_NT)},
+    {.what = "tn", .in = {HEED_DIMS2(7, 5), HEED_DIMS2(7, 3)}, HEED_WITH(.transpose = HEED_TN)},
     {.what = "squares, also of one tensor",
      .in = {HEED_DIMS2(4, 4), HEED_DIMS2(4, 4)},
-     .i = {HEED_NN}},
-    {.what = "a tensor with itself", .in = {HEED_DIMS2(3, 5), HEED_DIMS2(3, 5)}, .i = {HEED_NT}},
-    {.what = "one row", .in = {HEED_DIMS2(1, 6), HEED_DIMS2(6, 9)}, .i = {HEED_NN}},
-    {.what = "one column", .in = {HEED_DIMS2(6, 9), HEED_DIMS2(9, 1)}, .i = {HEED_NN}},
-    {.what = "one column transposed", .in = {HEED_DIMS2(9, 6), HEED_DIMS2(9, 1)}, .i = {HEED_TN}},
-    {.what = "a sum of one", .in = {HEED_DIMS2(6, 1), HEED_DIMS2(1, 9)}, .i = {HEED_NN}},
+     HEED_WITH(.transpose = HEED_NN)},
+    {.what = "a tensor with itself",
+     .in = {HEED_DIMS2(3, 5), HEED_DIMS2(3, 5)},
+     HEED_WITH(.transpose = HEED_NT)},
+    {.what = "one row",
+     .in = {HEED_DIMS2(1, 6), HEED_DIMS2(6, 9)},
+     HEED_WITH(.transpose = HEED_NN)},
+    {.what = "one column",
+     .in = {HEED_DIMS2(6, 9), HEED_DIMS2(9, 1)},
+     HEED_WITH(.transpose = HEED_NN)},
+    {.what = "one column transposed",
+     .in = {HEED_DIMS2(9, 6), HEED_DIMS2(9, 1)},
+     HEED_WITH(.transpose = HEED_TN)},
+    {.what = "a sum of one",
+     .in = {HEED_DIMS2(6, 1), HEED_DIMS2(1, 9)},
+     HEED_WITH(.transpose = HEED_NN)},
     {.what = "a sum of one, transposed",
      .in = {HEED_DIMS2(6, 1), HEED_DIMS2(9, 1)},
-     .i = {HEED_NT}},
-    {.what = "several tiles", .in = {HEED_DIMS2(18, 20), HEED_DIMS2(20, 19)}, .i = {HEED_NN}},
+     HEED_WITH(.transpose = HEED_NT)},
+    {.what = "several tiles",
+     .in = {HEED_DIMS2(18, 20), HEED_DIMS2(20, 19)},
+     HEED_WITH(.transpose = HEED_NN)},
 };
 
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_matmul(t, in[0], in[1], (heed_transpose)c->i[0]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_matmul(t, in[0], in[1], a->transpose);
 }
 
 HEED_OP(matmul, "C = A B, A B^T or A^T B", shape, forward, backward, cases, run);

@@ -1,4 +1,4 @@
-/* matmul.h: the three products of one matmul, shared by the plain and the batched operator.
+/* matmul.h: a matmul and its two gradients, for the plain and the batched operator.
  *
  *         C         dA            dB
  *   NN    A B       dC B^T        A^T dC
@@ -26,8 +26,8 @@ typedef struct matrix {
     int64_t ld;
 } matrix;
 
-static inline heed__product product(matrix c, int64_t m, int64_t n, int64_t k, matrix a,
-                                    bool trans_a, matrix b, bool trans_b, real beta)
+static inline heed__product matrix_product(matrix c, int64_t m, int64_t n, int64_t k, matrix a,
+                                           bool trans_a, matrix b, bool trans_b, real beta)
 {
     return (heed__product){.c = c.data,
                            .ldc = c.ld,
@@ -50,26 +50,28 @@ typedef struct matmul {
 
 static inline heed__product product_forward(const matmul *s, matrix c, matrix a, matrix b)
 {
-    return product(c, s->m, s->n, s->k, a, s->transpose == HEED_TN, b, s->transpose == HEED_NT, 0);
+    return matrix_product(c, s->m, s->n, s->k, a, s->transpose == HEED_TN, b,
+                          s->transpose == HEED_NT, 0);
 }
 
 static inline heed__product product_grad_a(const matmul *s, matrix da, matrix dc, matrix b,
                                            real beta)
 {
     if (s->transpose == HEED_TN)
-        return product(da, s->k, s->m, s->n, b, false, dc, true, beta);
-    return product(da, s->m, s->k, s->n, dc, false, b, s->transpose == HEED_NN, beta);
+        return matrix_product(da, s->k, s->m, s->n, b, false, dc, true, beta);
+    return matrix_product(da, s->m, s->k, s->n, dc, false, b, s->transpose == HEED_NN, beta);
 }
 
 static inline heed__product product_grad_b(const matmul *s, matrix db, matrix dc, matrix a,
                                            real beta)
 {
     if (s->transpose == HEED_NT)
-        return product(db, s->n, s->k, s->m, dc, true, a, false, beta);
-    return product(db, s->k, s->n, s->m, a, s->transpose == HEED_NN, dc, false, beta);
+        return matrix_product(db, s->n, s->k, s->m, dc, true, a, false, beta);
+    return matrix_product(db, s->k, s->n, s->m, a, s->transpose == HEED_NN, dc, false, beta);
 }
 
-/* Sizes for a (rows,cols) and b; false if the inner sizes differ or the transposition is none. */
+/* Sizes for a (rows,cols) and b; false if the inner sizes differ or the transposition is
+ * unknown. */
 static inline bool matmul_sizes(matmul *s, heed_transpose transpose, int64_t a_rows, int64_t a_cols,
                                 int64_t b_rows, int64_t b_cols)
 {

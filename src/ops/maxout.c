@@ -1,5 +1,6 @@
 /* maxout.c: the largest of each `pieces` neighbouring columns, y[d] = max_p x[d*pieces + p].
- * x (N, pieces*D) -> (N,D).  The gradient goes to the first maximum, found again in backward. */
+ * x (N, pieces*D) -> (N,D).  The gradient goes to the first maximum, found again in backward.
+ * A NaN is the largest. */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
@@ -27,7 +28,7 @@ static int64_t first_largest(const real *x, int64_t n)
 {
     int64_t best = 0;
     for (int64_t i = 1; i < n; i++)
-        best = x[i] > x[best] ? i : best;
+        best = !(x[i] <= x[best]) && x[best] == x[best] ? i : best;
     return best;
 }
 
@@ -60,7 +61,7 @@ static void forward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.x->rows, 1, j.x->cols, rows, &j);
 }
 
-/* dx = dy at the largest piece */
+/* y[d] = max_p x[d*pieces + p], so dx = dy at the largest piece */
 static void backward(heed_opcall *c)
 {
     struct job j = job_of(c);
@@ -69,15 +70,21 @@ static void backward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.x->rows, 1, j.x->cols, rows, &j);
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    int64_t pieces;
+};
+
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_maxout(t, in[0], c->i[0]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_maxout(t, in[0], a->pieces);
 }
 
 static const heed_opcase cases[] = {
-    {"pairs", {HEED_DIMS2(3, 10)}, .domain = HEED_SPREAD, .i = {2}},
-    {"one group of three", {HEED_DIMS2(2, 3)}, .domain = HEED_SPREAD, .i = {3}},
-    {"groups of one", {HEED_DIMS2(1, 5)}, .domain = HEED_SPREAD, .i = {1}},
+    {"pairs", {HEED_DIMS2(3, 10)}, .domain = HEED_SPREAD, HEED_WITH(.pieces = 2)},
+    {"one group of three", {HEED_DIMS2(2, 3)}, .domain = HEED_SPREAD, HEED_WITH(.pieces = 3)},
+    {"groups of one", {HEED_DIMS2(1, 5)}, .domain = HEED_SPREAD, HEED_WITH(.pieces = 1)},
 };
 HEED_OP(maxout, "y[d] = max of x[d*pieces] .. x[d*pieces + pieces-1]", shape, forward, backward,
         cases, run);

@@ -1,8 +1,8 @@
-/* ntm_content.c: where a head looks by content (Graves, Wayne, Danihelka 2014, equations 5 and 6):
- * w_i = softmax_i(beta cos(k, M_i)), cos(k, M_i) = k.M_i / (|k| |M_i| + eps).
- * memory (B,M,N), k (B,H*M), beta (B,H) -> w (B,H*N): H heads side by side in a row.
+/* ntm_content.c: content addressing of a head (Graves, Wayne, Danihelka 2014, equations 5 and 6):
+ * w_i = softmax_i(beta cos(k, M_i)), cos(k, M_i) = k.M_i / (|k| |M_i| + eps).  memory (B,M,N), k
+ * (B,H*M), beta (B,H) -> w (B,H*N): H heads side by side in a row.
  *
- * The memory lies with an element of all N locations in a row, so that every loop runs along the
+ * A row of the memory holds one element of all N locations, so that every loop runs along the
  * locations: no sum across a register.  Saves |M_i|, |k| and the cosines. */
 #include <heed/ops.h>
 
@@ -13,7 +13,7 @@
 
 enum { MEMORY, KEY, BETA };
 #define EPS ((real)1e-8)
-enum { WORK = 12 }; /* operations a location and element, backward */
+enum { WORK = 12 }; /* operations per location and element, backward */
 
 static heed_status shape(heed_opcall *c)
 {
@@ -32,8 +32,8 @@ static heed_status shape(heed_opcall *c)
     return heed__want_scratch(c, (size_t)(3 * n) * sizeof(real));
 }
 
-/* What one sequence of the batch has saved: the lengths of its locations and, for each head, that
- * of the key and the cosines. */
+/* What one sequence of the batch saves: the norms of its locations and, for each head, that of the
+ * key and the cosines. */
 struct kept {
     real *lengths; /* (N) */
     real *key;     /* (H) */
@@ -93,18 +93,20 @@ static void forward(heed_opcall *c)
                    memory->shape.dim[1] * memory->cols * (1 + c->in[BETA]->cols), forward_rows, c);
 }
 
-struct slopes {
+struct grads {
     heed_opcall *c;
     const real *dw;
-    real *memory, *k, *beta; /* NULL where no gradient is wanted */
+    real *memory, *k, *beta; /* NULL where no gradient is needed */
 };
 
-/* With z = beta cos, cos = d / q, d = k.M_i and q = |k| |M_i| + eps:
- * dz = w (dw - sum dw w);  dbeta = sum_i dz_i cos_i;  dd = beta dz / q;
- * dk = sum_i dd_i M_i - k / |k| sum_i dd_i cos_i |M_i|;
- * dM_i = dd_i k - M_i / |M_i| dd_i cos_i |k|.
- * A key or a location of length 0 has no direction: its second term is left out. */
-static void head_slopes(const struct slopes *s, int64_t b, int64_t h, real *room)
+/* Forward, from the last line to the first, and its derivatives:
+ *   w = softmax(z)               dz = w (dw - sum dw w)
+ *   z = beta cos                 dbeta = sum_i dz_i cos_i
+ *   cos_i = d_i / q_i            dd = beta dz / q
+ *   d_i = k.M_i,                 dk = sum_i dd_i M_i - k / |k| sum_i dd_i cos_i |M_i|
+ *   q_i = |k| |M_i| + eps        dM_i = dd_i k - M_i / |M_i| dd_i cos_i |k|
+ * A key or a location of norm 0 has no direction: its second term is omitted. */
+static void head_grads(const struct grads *s, int64_t b, int64_t h, real *scratch)
 {
     const heed_kernels *kernels = heed__kernels();
     const heed_tensor *memory = s->c->in[MEMORY];
@@ -113,7 +115,7 @@ static void head_slopes(const struct slopes *s, int64_t b, int64_t h, real *room
     struct kept kept = kept_of(s->c, b);
     const real *cosines = kept.cosines + h * n;
     real beta = heed__row(s->c->in[BETA], b)[h], length = kept.key[h];
-    real *dd = room, *q = room + n, *along = room + 2 * n;
+    real *dd = scratch, *q = scratch + n, *along = scratch + 2 * n;
     kernels->softmax_backward(dd, n, s->dw + (b * heads + h) * n,
                               heed__row(s->c->out[0], b) + h * n, 1, n, true);
     if (s->beta)
@@ -139,20 +141,20 @@ static void head_slopes(const struct slopes *s, int64_t b, int64_t h, real *room
 
 static void backward_rows(void *context, int64_t begin, int64_t end, int thread)
 {
-    const struct slopes *s = context;
+    const struct grads *s = context;
     for (int64_t b = begin; b < end; b++)
         for (int64_t h = 0; h < s->c->in[BETA]->cols; h++)
-            head_slopes(s, b, h, heed__scratch(s->c, thread));
+            head_grads(s, b, h, heed__scratch(s->c, thread));
 }
 
 static void backward(heed_opcall *c)
 {
     const heed_tensor *memory = c->in[MEMORY];
-    struct slopes s = {.c = c,
-                       .dw = heed__out_grad(c, 0),
-                       .memory = heed__wants(c, MEMORY) ? heed__grad(c, MEMORY) : NULL,
-                       .k = heed__wants(c, KEY) ? heed__grad(c, KEY) : NULL,
-                       .beta = heed__wants(c, BETA) ? heed__grad(c, BETA) : NULL};
+    struct grads s = {.c = c,
+                      .dw = heed__out_grad(c, 0),
+                      .memory = heed__wants(c, MEMORY) ? heed__grad(c, MEMORY) : NULL,
+                      .k = heed__wants(c, KEY) ? heed__grad(c, KEY) : NULL,
+                      .beta = heed__wants(c, BETA) ? heed__grad(c, BETA) : NULL};
     heed__parallel(heed__threads(c), memory->shape.dim[0], 1,
                    memory->shape.dim[1] * memory->cols * c->in[BETA]->cols * WORK, backward_rows,
                    &s);
@@ -164,7 +166,7 @@ static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tenso
     out[0] = heed_ntm_content(t, in[MEMORY], in[KEY], in[BETA]);
 }
 
-/* Not words of one number: their cosine is 1 or -1 whatever they hold. */
+/* Not vectors of one element: their cosine is always 1 or -1. */
 static const heed_opcase cases[] = {
     {"one head", {HEED_DIMS3(2, 3, 9), HEED_DIMS2(2, 3), HEED_DIMS2(2, 1)}, .domain = HEED_ANY},
     {"two heads", {HEED_DIMS3(3, 2, 5), HEED_DIMS2(3, 4), HEED_DIMS2(3, 2)}, .domain = HEED_ANY},

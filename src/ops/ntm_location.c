@@ -1,12 +1,12 @@
-/* ntm_location.c: where a head looks by location (Graves, Wayne, Danihelka 2014, equations 7 to 9):
+/* ntm_location.c: location addressing of a head (Graves, Wayne, Danihelka 2014, equations 7 to 9):
  *   interpolate  w^g = g w^c + (1 - g) w_prev
  *   shift        w~_i = sum_j w^g_j s(i - j), indices modulo N: a circular convolution
  *   sharpen      w_i = w~_i^gamma / sum_j w~_j^gamma
  * content, previous (B,H*N), g, gamma (B,H), s (B,H*S) -> w (B,H*N): H heads side by side in a row.
  * Column c of a head's s is the offset c - S/2: with S = 3 the offsets -1, 0, +1.
  *
- * The power is taken by logarithms, softmax(gamma log(w~ + eps)), so that a sharp head neither
- * underflows to 0/0 nor has an infinite slope.  Saves w^g, w~ + eps and its logarithm. */
+ * The power is computed by logarithms, softmax(gamma log(w~ + eps)), so that a sharp head neither
+ * underflows to 0/0 nor has an infinite derivative.  Saves w^g, w~ + eps and its logarithm. */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
@@ -16,7 +16,7 @@
 
 enum { CONTENT, PREVIOUS, G, S, GAMMA };
 #define EPS ((real)1e-16)
-enum { WORK = 60 }; /* operations a location: a logarithm, an exponential, the shifts */
+enum { WORK = 60 }; /* operations per location: a logarithm, an exponential, the shifts */
 
 static heed_status shape(heed_opcall *c)
 {
@@ -69,14 +69,14 @@ static struct head head_of(const heed_opcall *c, int64_t b, int64_t h)
                          .logs = saved + 2 * n};
 }
 
-/* By how much column c of s moves a weight, in [0,n). */
+/* The offset of column c of s, in [0,n). */
 static int64_t offset_of(const struct head *p, int64_t column)
 {
     int64_t by = (column - p->offsets / 2) % p->n;
     return by < 0 ? by + p->n : by;
 }
 
-/* y_i += scale x_{i - by}, 0 <= by < n: two stretches. */
+/* y_i += scale x_{i - by}, 0 <= by < n: two ranges. */
 static void add_rotated(real *y, const real *x, real scale, int64_t by, int64_t n)
 {
     const heed_kernels *kernels = heed__kernels();
@@ -109,21 +109,24 @@ static void forward(heed_opcall *c)
                    c);
 }
 
-struct slopes {
+struct grads {
     heed_opcall *c;
     const real *dw;
-    real *content, *previous, *g, *s, *gamma; /* NULL where no gradient is wanted */
+    real *content, *previous, *g, *s, *gamma; /* NULL where no gradient is needed */
 };
 
-/* dz = w (dw - sum dw w);  dgamma = sum dz log w~;  dw~ = gamma dz / w~;
- * ds(o) = sum_i dw~_i w^g_{i-o};  dw^g_j = sum_o s(o) dw~_{j+o};
- * dg = sum dw^g (w^c - w_prev), dw^c = g dw^g, dw_prev = (1 - g) dw^g */
-static void head_slopes(const struct slopes *s, int64_t b, int64_t h, real *room)
+/* Forward, from the last line to the first, and its derivatives:
+ *   w = softmax(z)                    dz = w (dw - sum dw w)
+ *   z = gamma log w~                  dgamma = sum dz log w~, dw~ = gamma dz / w~
+ *   w~_i = sum_o s(o) w^g_{i-o}       ds(o) = sum_i dw~_i w^g_{i-o}, dw^g_j = sum_o s(o) dw~_{j+o}
+ *   w^g = g w^c + (1 - g) w_prev      dg = sum dw^g (w^c - w_prev), dw^c = g dw^g,
+ *                                     dw_prev = (1 - g) dw^g */
+static void head_grads(const struct grads *s, int64_t b, int64_t h, real *scratch)
 {
     const heed_kernels *kernels = heed__kernels();
     heed_opcall *c = s->c;
     struct head p = head_of(c, b, h);
-    real *dz = room, *dmixed = room + p.n;
+    real *dz = scratch, *dmixed = scratch + p.n;
     kernels->softmax_backward(dz, p.n, s->dw + b * c->out[0]->cols + h * p.n, p.w, 1, p.n, true);
     if (s->gamma)
         s->gamma[b * c->in[GAMMA]->ld + h] += kernels->row_dot(dz, p.logs, p.n);
@@ -149,10 +152,10 @@ static void head_slopes(const struct slopes *s, int64_t b, int64_t h, real *room
 
 static void backward_rows(void *context, int64_t begin, int64_t end, int thread)
 {
-    const struct slopes *s = context;
+    const struct grads *s = context;
     for (int64_t b = begin; b < end; b++)
         for (int64_t h = 0; h < s->c->in[G]->cols; h++)
-            head_slopes(s, b, h, heed__scratch(s->c, thread));
+            head_grads(s, b, h, heed__scratch(s->c, thread));
 }
 
 static void backward(heed_opcall *c)
@@ -160,13 +163,13 @@ static void backward(heed_opcall *c)
     real *grad[5];
     for (int i = 0; i < 5; i++)
         grad[i] = heed__wants(c, i) ? heed__grad(c, i) : NULL;
-    struct slopes s = {.c = c,
-                       .dw = heed__out_grad(c, 0),
-                       .content = grad[CONTENT],
-                       .previous = grad[PREVIOUS],
-                       .g = grad[G],
-                       .s = grad[S],
-                       .gamma = grad[GAMMA]};
+    struct grads s = {.c = c,
+                      .dw = heed__out_grad(c, 0),
+                      .content = grad[CONTENT],
+                      .previous = grad[PREVIOUS],
+                      .g = grad[G],
+                      .s = grad[S],
+                      .gamma = grad[GAMMA]};
     heed__parallel(heed__threads(c), c->in[G]->rows, 1, c->in[CONTENT]->cols * WORK, backward_rows,
                    &s);
 }
@@ -177,8 +180,8 @@ static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tenso
     out[0] = heed_ntm_location(t, in[CONTENT], in[PREVIOUS], in[G], in[S], in[GAMMA]);
 }
 
-/* Positive, and drawn so that what is shifted stays positive though g may pass 1.  One tensor for
- * content and previous would leave g no gradient: their shapes differ. */
+/* Positive inputs, so that the shifted weights stay positive even if g > 1.  With one tensor as
+ * content and previous g would have no gradient: their shapes differ. */
 static const heed_opcase cases[] = {
     {"one head",
      {HEED_DIMS2(2, 9), HEED_DIMS3(2, 1, 9), HEED_DIMS2(2, 1), HEED_DIMS2(2, 3), HEED_DIMS2(2, 1)},

@@ -2,14 +2,14 @@
  * Danihelka 2014, equations 2 to 4):
  *   read   r = sum_i w_i M_i
  *   write  M_i' = M_i prod_h (1 - w_hi e_h) + sum_h w_hi a_h: all heads erase, then all add
- * memory (B,M,N), an element of all locations in a row; w (B,H*N), e, a (B,H*M): H heads side by
+ * memory (B,M,N), one element of all locations in a row; w (B,H*N), e, a (B,H*M): H heads side by
  * side in a row -> r (B,H*M), memory (B,M,N). */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
 #include "tensor/op.h"
 
-/* Sizes of a call, and where a row of the memory (or of its gradient) starts. */
+/* Sizes of a call. */
 struct sizes {
     int64_t b, m, n, heads, ld;
 };
@@ -78,8 +78,8 @@ static void read_forward(heed_opcall *c)
                    &(struct reading){.c = c});
 }
 
-/* dw_i = dr . M_i;  dM_i = w_i dr */
-static void read_slopes(void *context, int64_t begin, int64_t end, int thread)
+/* r = sum_i w_i M_i, so dw_i = dr .  M_i; dM_i = w_i dr */
+static void read_grads(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct reading *k = context;
     const heed_tensor *memory = k->c->in[READ_MEMORY], *w = k->c->in[READ_W];
@@ -103,7 +103,7 @@ static void read_backward(heed_opcall *c)
                         .dr = heed__out_grad(c, 0),
                         .dw = heed__wants(c, READ_W) ? heed__grad(c, READ_W) : NULL,
                         .dmemory = heed__wants(c, READ_MEMORY) ? heed__grad(c, READ_MEMORY) : NULL};
-    heed__parallel(heed__threads(c), c->in[READ_W]->rows, 1, 2 * read_work(c), read_slopes, &k);
+    heed__parallel(heed__threads(c), c->in[READ_W]->rows, 1, 2 * read_work(c), read_grads, &k);
 }
 
 static void read_run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
@@ -129,7 +129,7 @@ heed_tensor *heed_ntm_read(heed_tape *t, heed_tensor *w, heed_tensor *memory)
 /* ---- write ---- */
 
 enum { MEMORY, W, ERASE, ADD };
-enum { WORK = 3 }; /* operations a location, element and head */
+enum { WORK = 3 }; /* operations per location, element and head */
 
 static heed_status write_shape(heed_opcall *c)
 {
@@ -172,17 +172,17 @@ static void write_forward(heed_opcall *c)
 struct writing {
     heed_opcall *c;
     const real *dy;
-    real *grad[4]; /* by input; NULL where none is wanted */
+    real *grad[4]; /* by input; NULL where none is needed */
 };
 
 /* Row `row` of input i's gradient. */
-static real *slope_row(const struct writing *k, int i, int64_t row)
+static real *grad_row(const struct writing *k, int i, int64_t row)
 {
     return k->grad[i] ? k->grad[i] + row * k->c->in[i]->ld : NULL;
 }
 
-/* Derivatives stand in kernel/memory.h. */
-static void write_slopes(void *context, int64_t begin, int64_t end, int thread)
+/* Derivatives: kernel/ntm_rows.h. */
+static void write_grads(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct writing *k = context;
     heed_tensor *const *in = k->c->in;
@@ -190,8 +190,8 @@ static void write_slopes(void *context, int64_t begin, int64_t end, int thread)
     (void)thread;
     for (int64_t b = begin; b < end; b++)
         heed__kernels()->memory_write_grad(
-            slope_row(k, MEMORY, b * s.m), slope_row(k, W, b), slope_row(k, ERASE, b),
-            slope_row(k, ADD, b), k->dy + b * s.m * s.n, heed__row(in[MEMORY], b * s.m), s.ld,
+            grad_row(k, MEMORY, b * s.m), grad_row(k, W, b), grad_row(k, ERASE, b),
+            grad_row(k, ADD, b), k->dy + b * s.m * s.n, heed__row(in[MEMORY], b * s.m), s.ld,
             heed__row(in[W], b), heed__row(in[ERASE], b), heed__row(in[ADD], b), s.heads, s.m, s.n);
 }
 
@@ -200,7 +200,7 @@ static void write_backward(heed_opcall *c)
     struct writing k = {.c = c, .dy = heed__out_grad(c, 0)};
     for (int i = 0; i < 4; i++)
         k.grad[i] = heed__wants(c, i) ? heed__grad(c, i) : NULL;
-    heed__parallel(heed__threads(c), c->in[W]->rows, 1, 2 * write_work(c), write_slopes, &k);
+    heed__parallel(heed__threads(c), c->in[W]->rows, 1, 2 * write_work(c), write_grads, &k);
 }
 
 static void write_run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)

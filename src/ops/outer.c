@@ -42,7 +42,8 @@ static void forward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.a->rows, 1, j.a->cols * j.b->cols, compute, &j);
 }
 
-/* da[i] = sum_j dy[i,j] b[j];  db[j] = sum_i dy[i,j] a[i]; the one that is wanted of the two */
+/* y[i,j] = a[i] b[j], so da[i] = sum_j dy[i,j] b[j] and db[j] = sum_i dy[i,j] a[i]; only the one
+ * that is needed */
 static void grad(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
@@ -84,7 +85,7 @@ static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tenso
 static const heed_opcase cases[] = {
     {"rows", {HEED_DIMS2(3, 2), HEED_DIMS2(3, 9)}, .domain = HEED_ANY},
     {"equal widths", {HEED_DIMS2(2, 3), HEED_DIMS2(2, 3)}, .domain = HEED_ANY},
-    {"one number by a row", {HEED_DIMS2(1, 1), HEED_DIMS2(1, 5)}, .domain = HEED_ANY},
+    {"a scalar by a row", {HEED_DIMS2(1, 1), HEED_DIMS2(1, 5)}, .domain = HEED_ANY},
 };
 HEED_OP(outer, "y[i*J+j] = a[i] b[j]", shape, forward, backward, cases, run);
 

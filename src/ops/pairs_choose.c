@@ -4,8 +4,8 @@
  *
  * The choice is a constant: a gradient flows to the log-probabilities alone.  A query that sees no
  * key has zeros, and -1 for a place. */
-#include "ops/draw.h"
 #include "ops/pairs.h"
+#include "ops/proportions.h"
 
 #include <string.h>
 
@@ -59,6 +59,7 @@ static void choose(void *context, const heed__pairs_row *r, int thread)
     const real *log_p = j->log_p + r->at + r->first;
     const int64_t which = r->query * j->heads + r->head;
     int32_t place = 0;
+    real sure; /* NaN if any of log_p is */
     memset(j->weights + r->at, 0, (size_t)r->keys * sizeof(real));
     j->chosen[which] = -1;
     j->chosen_log_p[which] = 0;
@@ -68,12 +69,13 @@ static void choose(void *context, const heed__pairs_row *r, int thread)
         real *p = heed__scratch(j->c, thread);
         heed__proportions(p, log_p, r->seen);
         place = heed__draw(p, r->seen, heed_rng_uniform(&j->rng, (uint64_t)which));
+        sure = p[place];
     } else {
-        heed__kernels()->row_max(log_p, r->seen, &place);
+        sure = heed__kernels()->row_max(log_p, r->seen, &place);
     }
     j->chosen[which] = (int32_t)r->first + place;
     j->chosen_log_p[which] = log_p[place];
-    j->weights[r->at + r->first + place] = 1;
+    j->weights[r->at + r->first + place] = sure == sure ? 1 : sure;
 }
 
 static void forward(heed_opcall *c)

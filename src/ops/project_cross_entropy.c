@@ -1,9 +1,9 @@
 /* Output projection, softmax and cross-entropy in one, in chunks of rows:
  *   loss = weight sum_n - sum_i q_i log softmax(h_n W^T + bias)_i   (q as in cross_entropy.c)
- * h (N,D), W (V,D), bias (V) or NULL -> (1).  The (N,V) logits never exist whole: a chunk of at
- * most CHUNK_BYTES is made, turned into its own gradient in place, and used up by the two products
- * that need it.  So W's and the bias' gradients are written during forward, as if the loss's
- * gradient were 1; backward corrects them where it is not, by making the chunks again. */
+ * h (N,D), W (V,D), bias (V) or NULL -> (1).  The (N,V) logits are never stored as a whole: a chunk
+ * of at most CHUNK_BYTES is computed, replaced by its own gradient, and used by the two products
+ * that need it.  So the gradients of W and bias are written during forward, for a loss gradient of
+ * 1; if it is another, backward corrects them by recomputing the chunks. */
 #include "base/parallel.h"
 #include "tensor/op.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define CHUNK_BYTES ((int64_t)51 << 20)
-#define WORK 24  /* elementary operations a logit */
+#define WORK 24  /* elementary operations per logit */
 #define GRAIN 16 /* columns: no two threads write one cache line */
 
 enum { H, W, BIAS };
@@ -25,18 +25,18 @@ struct attributes {
 struct saved {
     int64_t chunk;      /* rows */
     heed__entropy *row; /* (N) */
-    real *dh;           /* (N,D) for a loss gradient of 1; NULL if h wants none */
-    bool spent;         /* the share written during forward has been claimed by a backward */
+    real *dh;           /* (N,D) for a loss gradient of 1; NULL if h needs none */
+    bool spent;         /* a backward pass has used the gradients written during forward */
 };
 
-/* What is wanted of one pass over the chunks. */
+/* What one pass over the chunks computes. */
 struct pass {
     heed_opcall *c;
     real *logits; /* (rows of the chunk, V) */
     int64_t first, rows;
-    double scale; /* of the gradients; with grads false they are not wanted */
+    double scale; /* of the gradients, if grads */
     bool grads;
-    real *dh, *dw, *dbias; /* NULL: not wanted */
+    real *dh, *dw, *dbias; /* NULL: not needed */
 };
 
 static heed_status check(heed_opcall *c)
@@ -69,7 +69,7 @@ static heed_status shape(heed_opcall *c)
         return status;
     struct saved *s = c->saved;
     *s = (struct saved){0};
-    /* As few chunks as fit, and all of one size (the last is at most a few rows shorter). */
+    /* As few chunks as possible, of equal size (the last is at most a few rows shorter). */
     int64_t most = CHUNK_BYTES / (w->rows * (int64_t)sizeof(real));
     most = most < 1 ? 1 : most;
     int64_t chunks = (h->rows + most - 1) / most;
@@ -92,7 +92,7 @@ static heed_status shape(heed_opcall *c)
     return heed__want_scratch(c, (size_t)(s->chunk * w->rows / threads + 1) * sizeof(real));
 }
 
-/* Logits of some rows become, in place, scale times their gradient. */
+/* Replaces the logits of some rows by scale times their gradient. */
 static void finish_rows(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct pass *p = context;
@@ -129,6 +129,11 @@ static void bias_columns(void *context, int64_t begin, int64_t end, int thread)
         heed__kernels()->masked_add(p->dbias + begin, p->dbias + begin, p->logits + i * v + begin,
                                     NULL, 1, end - begin);
 }
+
+/* What a case gives besides tensors. */
+struct arguments {
+    double smoothing, weight;
+};
 
 static void run_chunk(struct pass *p)
 {
@@ -190,7 +195,7 @@ static void run_chunks(struct pass *p)
     }
 }
 
-/* Adds scale times the gradients of W and bias; what is wanted of h's goes where `p` says. */
+/* Adds scale times the gradients of W and bias; h's goes where `p` says. */
 static void want_weights(struct pass *p)
 {
     if (heed__wants(p->c, W))
@@ -219,8 +224,9 @@ static void forward(heed_opcall *c)
         *a->nll = nll;
 }
 
-/* With g = dloss and d = weight (p - q): dh = g d W, dW = g d^T h, dbias = g sum_n d.  W and bias
- * have the share of g = 1 already, the first time. */
+/* loss = weight sum_n - sum_i q_i log p_i, p = softmax(h W^T + bias), so with g = dloss and
+ * d = weight (p - q):  dh = g d W,  dW = g d^T h,  dbias = g sum_n d
+ * The first time W and bias already have those of g = 1. */
 static void backward(heed_opcall *c)
 {
     const struct attributes *a = c->attributes;
@@ -246,18 +252,22 @@ static void backward(heed_opcall *c)
 
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
+    const struct arguments *a = c->arguments;
     static const int32_t targets[] = {1, 0, -1, 2, 1};
-    out[0] = heed_project_cross_entropy(t, in[H], in[W], in[BIAS], targets, c->r[0], c->r[1], NULL);
+    out[0] = heed_project_cross_entropy(t, in[H], in[W], in[BIAS], targets, a->smoothing, a->weight,
+                                        NULL);
 }
 
 static const heed_opcase cases[] = {
-    {.what = "one row, one column", .in = {HEED_DIMS2(1, 1), HEED_DIMS2(2, 1)}, .r = {0, 1}},
-    {.what = "smoothed, a dropped row",
+    {.what = "one row, one column",
+     .in = {HEED_DIMS2(1, 1), HEED_DIMS2(2, 1)},
+     HEED_WITH(.smoothing = 0, .weight = 1)},
+    {.what = "smoothed, a skipped row",
      .in = {HEED_DIMS2(5, 3), HEED_DIMS2(7, 3)},
-     .r = {0.1, 0.5}},
+     HEED_WITH(.smoothing = 0.1, .weight = 0.5)},
     {.what = "bias, odd",
      .in = {HEED_DIMS2(5, 4), HEED_DIMS2(19, 4), HEED_DIMS1(19)},
-     .r = {0.2, 1}},
+     HEED_WITH(.smoothing = 0.2, .weight = 1)},
 };
 
 HEED_OP(project_cross_entropy, "y = weight cross_entropy(h W^T + bias), in chunks of rows", shape,

@@ -1,16 +1,17 @@
 /* Output projection, and of its log-softmax the targets' places only, in chunks of rows:
- *   y_n = log softmax(h_n W^T)[target_n]
- * h (N,D), W (V,D) -> (N,1); a negative target gives 0.  The (N,V) logits never exist whole.  It
- * gives scores, not losses, and has no gradient: heed_project_cross_entropy has. */
+ *   y_n = log softmax(h_n W^T + bias)[target_n]
+ * h (N,D), W (V,D), bias (V) or NULL -> (N,1); a negative target gives 0.  The (N,V) logits never
+ * exist whole.  It gives scores, not losses, and has no gradient: heed_project_cross_entropy has.
+ */
 #include "base/parallel.h"
 #include "tensor/op.h"
 
 #include <heed/ops.h>
 
 #define CHUNK_BYTES ((int64_t)16 << 20)
-#define WORK 24 /* elementary operations a logit */
+#define WORK 24 /* elementary operations per logit */
 
-enum { H, W };
+enum { H, W, BIAS };
 
 static int64_t chunk_rows(const heed_opcall *c)
 {
@@ -21,12 +22,14 @@ static int64_t chunk_rows(const heed_opcall *c)
 
 static heed_status shape(heed_opcall *c)
 {
-    const heed_tensor *h = c->in[H], *w = c->in[W];
+    const heed_tensor *h = c->in[H], *w = c->in[W], *bias = c->in[BIAS];
     const int32_t *targets = *(const int32_t *const *)c->attributes;
     if (w->shape.rank != 2 || w->rows < 1)
         return heed__op_shape_fail(c, "w", w, "(V,D)");
     if (h->cols != w->cols)
         return heed__op_shape_fail(c, "h", h, "(N,%lld)", (long long)w->cols);
+    if (bias && (bias->rows != 1 || bias->cols != w->rows))
+        return heed__op_shape_fail(c, "bias", bias, "(%lld)", (long long)w->rows);
     if (!targets && h->rows > 0)
         return heed__op_fail(c, HEED_ARGUMENT, "targets is NULL");
     for (int64_t i = 0; i < h->rows; i++)
@@ -64,7 +67,7 @@ static void finish_rows(void *context, int64_t begin, int64_t end, int thread)
 
 static void forward(heed_opcall *c)
 {
-    const heed_tensor *h = c->in[H], *w = c->in[W];
+    const heed_tensor *h = c->in[H], *w = c->in[W], *bias = c->in[BIAS];
     const int threads = heed__threads(c);
     const int64_t most = chunk_rows(c);
     real *logits = heed__scratch(c, 0);
@@ -78,6 +81,7 @@ static void forward(heed_opcall *c)
                                        .b = w->data,
                                        .ldb = w->ld,
                                        .trans_b = true,
+                                       .bias = bias ? bias->data : NULL,
                                        .m = k.rows,
                                        .n = w->rows,
                                        .k = w->cols},
@@ -86,12 +90,13 @@ static void forward(heed_opcall *c)
     }
 }
 
-HEED_OP_NO_GRADIENT(project_log_p, "y = log softmax(h W^T)[target], in chunks of rows", shape,
-                    forward);
+HEED_OP_NO_GRADIENT(project_log_p, "y = log softmax(h W^T + bias)[target], in chunks of rows",
+                    shape, forward);
 
-heed_tensor *heed_project_log_p(heed_tape *t, heed_tensor *h, heed_tensor *w,
+heed_tensor *heed_project_log_p(heed_tape *t, heed_tensor *h, heed_tensor *w, heed_tensor *bias,
                                 const int32_t *targets)
 {
-    heed_tensor *in[] = {[H] = h, [W] = w};
-    return heed__first(heed__apply(t, &heed__op_project_log_p, in, 2, 0, &targets, sizeof targets));
+    heed_tensor *in[] = {[H] = h, [W] = w, [BIAS] = bias};
+    return heed__first(
+        heed__apply(t, &heed__op_project_log_p, in, 3, 1u << BIAS, &targets, sizeof targets));
 }

@@ -1,10 +1,10 @@
 /* reduce.c: sum, mean, max, logsumexp over the columns of each row, the rows of each column, or
  * all.  x (N,D) -> (N,1), (1,D) or (1).
  *
- * All goes in two levels: blocks first, then the blocks' results; blocks are rows, or equal pieces
- * where there is no gap between rows, never what a thread happens to get.  The largest and the mean
- * of nothing are refused; the sum of nothing is 0, its logsumexp -inf.  max: the gradient goes to
- * the first maximum.  logsumexp of -inf alone is -inf, with a zero gradient. */
+ * HEED_ALL has two levels: blocks first, then the blocks' results; blocks are rows, or equal pieces
+ * if rows are contiguous, and never depend on the threads.  The maximum and the mean of nothing are
+ * refused; the sum of nothing is 0, its logsumexp -inf.  max: the gradient goes to the first
+ * maximum.  logsumexp of -inf alone is -inf, with a zero gradient. */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
@@ -19,10 +19,10 @@ struct attributes {
     heed_axis axis;
 };
 
-/* What forward leaves for backward; index is there for max only. */
+/* What forward saves for backward; index for max only. */
 struct saved {
-    int32_t *index; /* place of the maximum in its block or column */
-    real *partial;  /* a result for each block, if all are reduced */
+    int32_t *index; /* index of the maximum in its block or column */
+    real *partial;  /* a result for each block, with HEED_ALL */
     int32_t best;   /* the block that has the maximum */
 };
 
@@ -72,7 +72,7 @@ static heed_status shape(heed_opcall *c)
                              (int)at->axis);
     bool nothing = (at->axis != HEED_COLS && x->rows == 0) || (at->axis != HEED_ROWS && !x->cols);
     if ((at->kind == MEAN || at->kind == MAX) && nothing)
-        return heed__op_shape_fail(c, "x", x, "at least one number to reduce");
+        return heed__op_shape_fail(c, "x", x, "at least one element to reduce");
     if (at->kind == MAX && (x->rows > INT32_MAX || x->cols > INT32_MAX))
         return heed__op_shape_fail(c, "x", x, "fewer than 2^31 rows and columns");
     int64_t blocks = count_blocks(at, x);
@@ -155,7 +155,7 @@ static void reduce_columns(void *context, int64_t begin, int64_t end, int thread
     }
 }
 
-/* exp counts for more than an addition. */
+/* exp costs more than an addition. */
 static int64_t work_of(kind k)
 {
     return k == LOGSUMEXP ? 8 : 1;
@@ -177,8 +177,8 @@ static void forward(heed_opcall *c)
     }
 }
 
-/* sum: dx = dy;  mean: dx = dy / n;  logsumexp: dx = dy exp(x - y);  max: dx = dy at the maximum.
- * y and dy belong to the row, or are the only ones. */
+/* y = sum x: dx = dy;  y = sum x / n: dx = dy / n;  y = log sum e^x: dx = dy exp(x - y);
+ * y = max x: dx = dy at the maximum.  y and dy are of the row, or the only ones. */
 static void grad_blocks(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
@@ -230,21 +230,26 @@ static void backward(heed_opcall *c)
     }
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    heed_axis axis;
+};
+
 static const heed_opcase cases[] = {
-    {"all", {HEED_DIMS2(3, 9)}, .domain = HEED_SPREAD, .i = {HEED_ALL}},
-    {"all of rank 3", {HEED_DIMS3(2, 3, 2)}, .domain = HEED_SPREAD, .i = {HEED_ALL}},
-    {"one number", {HEED_DIMS1(1)}, .domain = HEED_POSITIVE, .i = {HEED_ALL}},
-    {"each row", {HEED_DIMS2(5, 17)}, .domain = HEED_SPREAD, .i = {HEED_COLS}},
-    {"rows of one", {HEED_DIMS2(3, 1)}, .domain = HEED_SPREAD, .i = {HEED_COLS}},
-    {"each column", {HEED_DIMS2(5, 17)}, .domain = HEED_SPREAD, .i = {HEED_ROWS}},
-    {"columns of one", {HEED_DIMS2(1, 3)}, .domain = HEED_SPREAD, .i = {HEED_ROWS}},
+    {"all", {HEED_DIMS2(3, 9)}, .domain = HEED_SPREAD, HEED_WITH(.axis = HEED_ALL)},
+    {"all of rank 3", {HEED_DIMS3(2, 3, 2)}, .domain = HEED_SPREAD, HEED_WITH(.axis = HEED_ALL)},
+    {"one number", {HEED_DIMS1(1)}, .domain = HEED_POSITIVE, HEED_WITH(.axis = HEED_ALL)},
+    {"each row", {HEED_DIMS2(5, 17)}, .domain = HEED_SPREAD, HEED_WITH(.axis = HEED_COLS)},
+    {"rows of one", {HEED_DIMS2(3, 1)}, .domain = HEED_SPREAD, HEED_WITH(.axis = HEED_COLS)},
+    {"each column", {HEED_DIMS2(5, 17)}, .domain = HEED_SPREAD, HEED_WITH(.axis = HEED_ROWS)},
+    {"columns of one", {HEED_DIMS2(1, 3)}, .domain = HEED_SPREAD, HEED_WITH(.axis = HEED_ROWS)},
 };
 
 #define REDUCE(name_, kind_, formula_)                                                             \
     static void run_##name_(heed_tape *t, const heed_opcase *c, heed_tensor **in,                  \
                             heed_tensor **out)                                                     \
     {                                                                                              \
-        out[0] = heed_##name_(t, in[0], (heed_axis)c->i[0]);                                       \
+        out[0] = heed_##name_(t, in[0], ((const struct arguments *)c->arguments)->axis);           \
     }                                                                                              \
     HEED_OP(name_, formula_, shape, forward, backward, cases, run_##name_);                        \
     heed_tensor *heed_##name_(heed_tape *t, heed_tensor *x, heed_axis axis)                        \

@@ -1,13 +1,13 @@
-/* sample.c: draws a column from each row of log-probabilities by inverting the distribution
- * function with one uniform number a row.  log_p (N,C) -> the drawn ones' log-probabilities (N,1),
- * and the columns (N).
+/* sample.c: draws a column from each row of log-probabilities by inverting the cumulative
+ * distribution at one uniform number per row.  log_p (N,C) -> log-probabilities of the drawn
+ * columns (N,1), and the columns (N).
  *
- * The rows need not sum to 1: they are taken as proportions.  A column of probability 0 is never
- * drawn, unless there is no other: then the first.  Refuses rows without columns. */
+ * The rows need not sum to 1: they are proportions.  A column of probability 0 is never drawn,
+ * unless there is no other: then the first.  Refuses rows without columns. */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
-#include "ops/draw.h"
+#include "ops/proportions.h"
 
 struct job {
     const heed_opcall *c;
@@ -46,7 +46,7 @@ static void forward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.x->rows, 1, 10 * j.x->cols, compute, &j);
 }
 
-/* dx = dy at the drawn column: y is that one log-probability, and the draw is a constant. */
+/* y[n] = log_p[n, drawn[n]], so dx = dy at the drawn column; the draw itself is a constant. */
 static void backward(heed_opcall *c)
 {
     const heed_tensor *x = c->in[0];

@@ -1,10 +1,10 @@
-/* segment_move.c: segment_shift and segment_reverse: rows that change places inside their segment.
- * x (N,D) -> (N,D).  Both write down where each row comes from and gather.
+/* segment_move.c: segment_shift and segment_reverse: moving rows inside their segment.  x (N,D) ->
+ * (N,D).  Both compute the source row of each row and gather.
  *
- * shift by k: y[i] = x[i-k] of the same segment; where there is none, fill (D) or zeros. */
+ * shift by k: y[i] = x[i-k] of the same segment; outside the segment fill (D) or zeros. */
 #include <heed/ops.h>
 
-#include "ops/rows.h"
+#include "ops/gather_rows.h"
 
 struct attributes {
     const heed_segments *segments;
@@ -27,7 +27,7 @@ static heed_status shape(heed_opcall *c)
     heed_status status = heed__save(c, (size_t)x->rows * sizeof(int32_t));
     if (status)
         return status;
-    int32_t *source = c->saved; /* (N) the row that comes here, or -1 */
+    int32_t *source = c->saved; /* (N) source row, or -1 */
     for (int64_t b = 0; b < s->count; b++) {
         int64_t first = s->offset[b], end = s->offset[b + 1];
         for (int64_t i = first; i < end; i++) {
@@ -51,7 +51,8 @@ static void forward(heed_opcall *c)
             heed__kernels()->affine(y + r * x->cols, fill->data, 1, 0, x->cols);
 }
 
-/* dx[source[i]] += dy[i]; dfill += dy[i] where there is no source */
+/* y[i] = x[source[i]], or fill where there is no source, so dx[source[i]] += dy[i] or
+ * dfill += dy[i] */
 static void backward(heed_opcall *c)
 {
     const heed_tensor *x = c->in[0];
@@ -67,9 +68,15 @@ static void backward(heed_opcall *c)
     }
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    int64_t by;
+};
+
 static void run_shift(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_segment_shift(t, in[0], heed__case_segments(t, c->lengths), c->i[0],
+    const struct arguments *a = c->arguments;
+    out[0] = heed_segment_shift(t, in[0], heed__case_segments(t, c->lengths), a->by,
                                 c->in[1].rank ? in[1] : NULL);
 }
 
@@ -79,12 +86,15 @@ static void run_reverse(heed_tape *t, const heed_opcase *c, heed_tensor **in, he
 }
 
 static const heed_opcase shift_cases[] = {
-    {"down by one, zeros", {HEED_DIMS2(8, 5)}, .i = {1}, .lengths = {3, 0, 4, 1, -1}},
+    {"down by one, zeros", {HEED_DIMS2(8, 5)}, HEED_WITH(.by = 1), .lengths = {3, 0, 4, 1, -1}},
     {"down by two, filled",
      {HEED_DIMS2(8, 9), HEED_DIMS1(9)},
-     .i = {2},
+     HEED_WITH(.by = 2),
      .lengths = {3, 0, 4, 1, -1}},
-    {"up by one, filled", {HEED_DIMS2(5, 1), HEED_DIMS2(1, 1)}, .i = {-1}, .lengths = {2, 3, -1}},
+    {"up by one, filled",
+     {HEED_DIMS2(5, 1), HEED_DIMS2(1, 1)},
+     HEED_WITH(.by = -1),
+     .lengths = {2, 3, -1}},
 };
 static const heed_opcase reverse_cases[] = {
     {"with an empty one", {HEED_DIMS2(8, 5)}, .lengths = {3, 0, 4, 1, -1}},

@@ -86,7 +86,7 @@ static void compute(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* Work of the average segment. */
+/* Work of an average segment. */
 static int64_t work_of(const struct job *j)
 {
     int64_t cells = j->x->rows * j->x->cols * (j->kind == SOFTMAX ? 10 : 1);
@@ -99,8 +99,8 @@ static void forward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.s->count, 1, work_of(&j), compute, &j);
 }
 
-/* sum: dx = dy;  mean: dx = dy / rows;  max: dx = dy at the maximum;
- * softmax: dx = y (dy - sum dy y) */
+/* y = sum x: dx = dy;  y = sum x / rows: dx = dy / rows;  y = max x: dx = dy at the maximum;
+ * y = softmax(x): dx = y (dy - sum dy y) */
 static void grad(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;

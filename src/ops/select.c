@@ -1,5 +1,5 @@
-/* select.c: y = a where mask is not 0, else b.  a, b of one shape; mask has a byte for each
- * element, or for each row. */
+/* select.c: y = a where mask is not 0, else b.  a, b of one shape; mask has one byte per element,
+ * or per row. */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
@@ -31,7 +31,7 @@ static heed_status shape(heed_opcall *c)
     return heed__out(c, a->shape);
 }
 
-/* Element i of row r: rows have one byte, elements one each. */
+/* The mask of row r; *step from one element to the next, 0 if the row has one byte. */
 static const uint8_t *mask_of(const struct job *j, int64_t r, int64_t *step)
 {
     *step = j->at->rows ? 0 : 1;
@@ -70,7 +70,7 @@ static void grad(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* da = dy where a was taken, db = dy elsewhere */
+/* y = mask ? a : b, so da = dy where mask, db = dy elsewhere */
 static void backward(heed_opcall *c)
 {
     struct job j = {c->attributes, c->in[0], c->in[1], NULL, heed__out_grad(c, 0), false};
@@ -82,16 +82,22 @@ static void backward(heed_opcall *c)
         }
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    bool rows;
+};
+
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
+    const struct arguments *a = c->arguments;
     static const uint8_t mask[] = {1, 0, 0, 1, 2, 0, 1, 1, 0, 0, 1, 0, 1, 0, 255};
-    out[0] = heed_select(t, mask, c->i[0] != 0, in[0], in[1]);
+    out[0] = heed_select(t, mask, a->rows, in[0], in[1]);
 }
 
 static const heed_opcase cases[] = {
-    {"elements", {HEED_DIMS2(3, 5), HEED_DIMS2(3, 5)}, .i = {0}},
-    {"rows", {HEED_DIMS2(4, 3), HEED_DIMS2(4, 3)}, .i = {1}},
-    {"rows of one number", {HEED_DIMS2(5, 1), HEED_DIMS2(5, 1)}, .i = {1}},
+    {"elements", {HEED_DIMS2(3, 5), HEED_DIMS2(3, 5)}, HEED_WITH(.rows = false)},
+    {"rows", {HEED_DIMS2(4, 3), HEED_DIMS2(4, 3)}, HEED_WITH(.rows = true)},
+    {"rows of one element", {HEED_DIMS2(5, 1), HEED_DIMS2(5, 1)}, HEED_WITH(.rows = true)},
 };
 HEED_OP(select, "y = a where mask, else b", shape, forward, backward, cases, run);
 

@@ -6,13 +6,13 @@
 
 #include <heed/ops.h>
 
-#define WORK 8 /* elementary operations an element */
+#define WORK 8 /* elementary operations per element */
 
 struct attributes {
     bool logarithm;
 };
 
-struct walk {
+struct job {
     heed_opcall *c;
     real *dx;
     bool assign;
@@ -42,7 +42,7 @@ static void forward(heed_opcall *c)
 
 static void backward_rows(void *context, int64_t begin, int64_t end, int thread)
 {
-    const struct walk *w = context;
+    const struct job *w = context;
     const heed_tensor *x = w->c->in[0], *y = w->c->out[0];
     const struct attributes *a = w->c->attributes;
     const heed_kernels *k = heed__kernels();
@@ -52,12 +52,13 @@ static void backward_rows(void *context, int64_t begin, int64_t end, int thread)
         heed__row(y, begin), end - begin, y->cols, w->assign);
 }
 
-/* softmax: dx_i = y_i (dy_i - sum_j dy_j y_j);  log-softmax: dx_i = dy_i - exp(y_i) sum_j dy_j */
+/* y_i = exp(x_i) / sum_j exp(x_j):     dx_i = y_i (dy_i - sum_j dy_j y_j)
+ * y_i = x_i - log sum_j exp(x_j):      dx_i = dy_i - exp(y_i) sum_j dy_j */
 static void backward(heed_opcall *c)
 {
     const heed_tensor *x = c->in[0];
     real beta;
-    struct walk w = {.c = c, .dx = heed__grad_beta(c, 0, &beta)};
+    struct job w = {.c = c, .dx = heed__grad_beta(c, 0, &beta)};
     w.assign = beta == 0;
     heed__parallel(heed__threads(c), x->rows, 1, x->cols * WORK, backward_rows, &w);
 }
@@ -74,7 +75,7 @@ static void run_log(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_t
     out[0] = heed_log_softmax(t, in[0]);
 }
 
-/* Not a single column: its softmax is 1 whatever it holds. */
+/* Not a single column: its softmax is always 1. */
 static const heed_opcase cases[] = {
     {.what = "one row", .in = {HEED_DIMS1(5)}},
     {.what = "two columns", .in = {HEED_DIMS2(4, 2)}},

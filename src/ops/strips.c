@@ -1,7 +1,7 @@
 /* strips.c: see strips.h. */
 #include "ops/strips.h"
 
-/* Elements; whole cache lines, and no thread starts for less. */
+/* In elements: whole cache lines, and enough work for a thread. */
 #define FLAT_GRAIN 1024
 
 struct strips {

@@ -1,5 +1,5 @@
-/* top_k.c: the k largest of each row, largest first, ties by the lower column.
- * x (N,C) -> (N,k) and their columns.  A heap of k whose root is the one to beat: C log k at worst,
+/* top_k.c: the k largest of each row, largest first, ties by the lower column.  NaN is the largest.
+ * x (N,C) -> (N,k) and their columns.  A heap of k whose root is the smallest: at worst C log k,
  * and most of a long row is only compared with the root. */
 #include <heed/ops.h>
 
@@ -26,13 +26,18 @@ static heed_status shape(heed_opcall *c)
     return status ? status : heed__save(c, (size_t)(x->rows * k) * sizeof(int32_t));
 }
 
-/* Whether column a is to come before column b. */
-static bool before(const real *x, int32_t a, int32_t b)
+static bool larger(real a, real b)
 {
-    return x[a] > x[b] || (x[a] == x[b] && a < b);
+    return a > b || (a != a && b == b);
 }
 
-/* Lets heap[i] sink until its children come before it: the root is the last of all. */
+/* Whether column a comes before column b. */
+static bool before(const real *x, int32_t a, int32_t b)
+{
+    return larger(x[a], x[b]) || (a < b && !larger(x[b], x[a]));
+}
+
+/* Sinks heap[i] until its children come before it: the root is the last of all. */
 static void sink(int32_t *heap, int64_t n, int64_t i, const real *x)
 {
     int32_t moving = heap[i];
@@ -58,11 +63,11 @@ static void compute(void *context, int64_t begin, int64_t end, int thread)
         for (int64_t i = j->k / 2; i-- > 0;)
             sink(heap, j->k, i, x);
         for (int64_t i = j->k; i < j->x->cols; i++)
-            if (x[i] > x[heap[0]]) {
+            if (larger(x[i], x[heap[0]])) {
                 heap[0] = (int32_t)i;
                 sink(heap, j->k, 0, x);
             }
-        /* The root goes behind the shrinking heap: what is left is sorted. */
+        /* Heap sort: the root moves to the end of the shrinking heap. */
         for (int64_t i = j->k - 1; i > 0; i--) {
             int32_t last = heap[0];
             heap[0] = heap[i];
@@ -97,7 +102,7 @@ static void grad(void *context, int64_t begin, int64_t end, int thread)
             j->dx[r * j->x->ld + j->index[r * j->k + i]] += j->dy[r * j->k + i];
 }
 
-/* dx[index[i]] = dy[i] */
+/* y[i] = x[index[i]], so dx[index[i]] = dy[i] */
 static void backward(heed_opcall *c)
 {
     struct job j = job_of(c);
@@ -106,16 +111,22 @@ static void backward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.x->rows, 1, j.k, grad, &j);
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    int64_t k;
+};
+
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
+    const struct arguments *a = c->arguments;
     const int32_t *indices;
-    out[0] = heed_top_k(t, in[0], c->i[0], &indices);
+    out[0] = heed_top_k(t, in[0], a->k, &indices);
 }
 
 static const heed_opcase cases[] = {
-    {"three of nine", {HEED_DIMS2(3, 9)}, .domain = HEED_SPREAD, .i = {3}},
-    {"all of five", {HEED_DIMS2(2, 5)}, .domain = HEED_SPREAD, .i = {5}},
-    {"one of one", {HEED_DIMS2(2, 1)}, .domain = HEED_SPREAD, .i = {1}},
+    {"three of nine", {HEED_DIMS2(3, 9)}, .domain = HEED_SPREAD, HEED_WITH(.k = 3)},
+    {"all of five", {HEED_DIMS2(2, 5)}, .domain = HEED_SPREAD, HEED_WITH(.k = 5)},
+    {"one of one", {HEED_DIMS2(2, 1)}, .domain = HEED_SPREAD, HEED_WITH(.k = 1)},
 };
 HEED_OP(top_k, "y = the k largest of each row", shape, forward, backward, cases, run);
 

@@ -1,7 +1,8 @@
-/* transpose.c: transpose_last, (M,N) -> (N,M), of rank 3 each matrix: (G,M,N) -> (G,N,M).
- * Tile by tile, so that the side that is walked across stays in cache.  Refuses other ranks. */
+/* transpose.c: transpose_last, (M,N) -> (N,M), of rank 3 each matrix: (G,M,N) -> (G,N,M).  Tile by
+ * tile, so that the strided side stays in cache.  Refuses other ranks. */
 #include <heed/ops.h>
 
+#include "base/min_max.h"
 #include "base/parallel.h"
 #include "tensor/op.h"
 
@@ -34,12 +35,7 @@ static void tile(const struct job *j, real *to, const real *from, int64_t rows, 
         }
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* A unit is a strip of TILE columns of one matrix: TILE rows of the target, nobody else's. */
+/* A unit is a strip of TILE columns of one matrix: TILE rows of the target, of one thread only. */
 static void strips(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
@@ -50,8 +46,8 @@ static void strips(void *context, int64_t begin, int64_t end, int thread)
         real *to = j->to + (g * j->cols + col) * j->ld_to;
         const real *from = j->from + g * j->rows * j->ld_from + col;
         for (int64_t r = 0; r < j->rows; r += TILE)
-            tile(j, to + r, from + r * j->ld_from, least(TILE, j->rows - r),
-                 least(TILE, j->cols - col));
+            tile(j, to + r, from + r * j->ld_from, heed__min(TILE, j->rows - r),
+                 heed__min(TILE, j->cols - col));
     }
 }
 
@@ -68,7 +64,7 @@ static void forward(heed_opcall *c)
     transpose(c, &j, x->shape.rank == 3 ? x->shape.dim[0] : 1);
 }
 
-/* dx = dy transposed */
+/* y = x^T, so dx = dy^T */
 static void backward(heed_opcall *c)
 {
     const heed_tensor *x = c->in[0], *y = c->out[0];

@@ -1,5 +1,5 @@
-/* unary.c: functions of one number, elementwise: exp, relu, gelu, ... and scale and clamp.
- * x -> y of the same shape.  Formulas and derivatives: kernel/elementwise.c. */
+/* unary.c: elementwise functions: exp, relu, gelu, ... and scale and clamp.  x -> y of the same
+ * shape.  Formulas and derivatives: kernel/elementwise.c. */
 #include <heed/ops.h>
 
 #include "ops/strips.h"
@@ -11,7 +11,7 @@ _Static_assert((int)HEED__UNARY_RELU == (int)HEED_RELU && (int)HEED__UNARY_GELU 
                    (int)HEED__UNARY_SIGMOID == (int)HEED_SIGMOID,
                "heed_activation is a kind of unary function");
 
-/* Vectorised exp and the like cost about this many additions. */
+/* Vectorised exp and similar functions cost about this many additions. */
 #define FUNCTION_WORK 8
 
 struct attributes {
@@ -125,6 +125,18 @@ UNARY(tanh, HEED__UNARY_TANH, smooth, "y = tanh x")
 UNARY(sigmoid, HEED__UNARY_SIGMOID, smooth, "y = 1 / (1 + e^-x)")
 UNARY(softplus, HEED__UNARY_SOFTPLUS, smooth, "y = log(1 + e^x)")
 
+heed_tensor *heed_activate(heed_tape *t, heed_tensor *x, heed_activation f)
+{
+    static heed_tensor *(*const function[])(heed_tape *, heed_tensor *) = {
+        [HEED_RELU] = heed_relu, [HEED_GELU] = heed_gelu, [HEED_GELU_TANH] = heed_gelu_tanh,
+        [HEED_SILU] = heed_silu, [HEED_TANH] = heed_tanh, [HEED_SIGMOID] = heed_sigmoid,
+    };
+    const int last = (int)(sizeof function / sizeof *function) - 1;
+    if ((int)f < 0 || (int)f > last)
+        return heed_tape_fail(t, HEED_ARGUMENT, "activation is %d, expected 0 to %d", (int)f, last);
+    return f == HEED_IDENTITY ? x : function[f](t, x);
+}
+
 /* ---- with two parameters ---- */
 
 static void scale_strip(void *context, int64_t row, int64_t begin, int64_t end)
@@ -139,7 +151,7 @@ static void scale_forward(heed_opcall *c)
     run_forward(c, 1, scale_strip);
 }
 
-/* dx = scale dy */
+/* y = scale x + shift, so dx = scale dy */
 static void scale_grad_strip(void *context, int64_t row, int64_t begin, int64_t end)
 {
     const struct job *j = context;
@@ -152,14 +164,23 @@ static void scale_backward(heed_opcall *c)
     run_backward(c, 1, scale_grad_strip);
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    double scale, shift, low, high;
+};
+
 static void run_scale(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_scale(t, in[0], c->r[0], c->r[1]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_scale(t, in[0], a->scale, a->shift);
 }
 
 static const heed_opcase scale_cases[] = {
-    {"scale and shift", {HEED_DIMS2(3, 9)}, .domain = HEED_ANY, .r = {-1.7, 0.3}},
-    {"one number", {HEED_DIMS1(1)}, .domain = HEED_ANY, .r = {0.5, 0}},
+    {"scale and shift",
+     {HEED_DIMS2(3, 9)},
+     .domain = HEED_ANY,
+     HEED_WITH(.scale = -1.7, .shift = 0.3)},
+    {"one number", {HEED_DIMS1(1)}, .domain = HEED_ANY, HEED_WITH(.scale = 0.5)},
 };
 HEED_OP(scale, "y = scale x + shift", shape, scale_forward, scale_backward, scale_cases, run_scale);
 heed_tensor *heed_scale(heed_tape *t, heed_tensor *x, double scale, double shift)
@@ -179,7 +200,7 @@ static void clamp_forward(heed_opcall *c)
     run_forward(c, 1, clamp_strip);
 }
 
-/* dx = dy where low <= x <= high, else 0 */
+/* y = min(max(x, low), high), so dx = dy where low <= x <= high, else 0 */
 static void clamp_grad_strip(void *context, int64_t row, int64_t begin, int64_t end)
 {
     const struct job *j = context;
@@ -204,13 +225,18 @@ static heed_status clamp_shape(heed_opcall *c)
 
 static void run_clamp(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_clamp(t, in[0], c->r[0], c->r[1]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_clamp(t, in[0], a->low, a->high);
 }
 
-/* Spread values lie 0.05 to 0.08 above multiples of 0.1; the limits stand in the middle between. */
+/* Spread values are 0.05 to 0.08 above multiples of 0.1; the limits are in the middle between
+ * them. */
 static const heed_opcase clamp_cases[] = {
-    {"both limits", {HEED_DIMS2(3, 9)}, .domain = HEED_SPREAD, .r = {-0.585, 0.815}},
-    {"one number inside", {HEED_DIMS1(1)}, .domain = HEED_POSITIVE, .r = {0, 3}},
+    {"both limits",
+     {HEED_DIMS2(3, 9)},
+     .domain = HEED_SPREAD,
+     HEED_WITH(.low = -0.585, .high = 0.815)},
+    {"one number inside", {HEED_DIMS1(1)}, .domain = HEED_POSITIVE, HEED_WITH(.low = 0, .high = 3)},
 };
 HEED_OP(clamp, "y = min(max(x, low), high)", clamp_shape, clamp_forward, clamp_backward,
         clamp_cases, run_clamp);

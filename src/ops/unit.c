@@ -1,9 +1,9 @@
-/* unit.c: each of `parts` equal pieces of a row divided by its length: y = x / max(|x|, eps).
- * x (N,D) -> (N,D).  Saves the lengths.  The cosine of two rows is the product of their units. */
+/* unit.c: each of `parts` equal pieces of a row divided by its length: y = x / max(|x|, eps).  x
+ * (N,D) -> (N,D).  Saves the lengths.  The cosine of two rows is the dot product of their units. */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
-#include "kernel/unit.h"
+#include "kernel/unit_row.h"
 #include "tensor/op.h"
 
 struct attributes {
@@ -60,7 +60,7 @@ static void forward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.x->rows * j.parts, 1, 2 * j.d, compute, &j);
 }
 
-/* dx = (dy - y (dy . y)) / |x|, or where eps holds dy / eps */
+/* y = x / |x|: dx = (dy - y (dy .  y)) / |x|; y = x / eps: dx = dy / eps */
 static void grad(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
@@ -82,15 +82,22 @@ static void backward(heed_opcall *c)
     heed__parallel(heed__threads(c), j.x->rows * j.parts, 1, 3 * j.d, grad, &j);
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    int64_t parts;
+    double eps;
+};
+
 static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_unit(t, in[0], c->i[0], c->r[0]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_unit(t, in[0], a->parts, a->eps);
 }
 
 static const heed_opcase cases[] = {
-    {"rows", {HEED_DIMS2(3, 9)}, .i = {1}, .r = {1e-6}},
-    {"two parts", {HEED_DIMS2(3, 10)}, .i = {2}, .r = {1e-6}},
-    {"eps larger than the lengths", {HEED_DIMS2(2, 6)}, .i = {2}, .r = {1e3}},
+    {"rows", {HEED_DIMS2(3, 9)}, HEED_WITH(.parts = 1, .eps = 1e-6)},
+    {"two parts", {HEED_DIMS2(3, 10)}, HEED_WITH(.parts = 2, .eps = 1e-6)},
+    {"eps larger than the lengths", {HEED_DIMS2(2, 6)}, HEED_WITH(.parts = 2, .eps = 1e3)},
 };
 HEED_OP(unit, "y = x / max(|x|, eps), part by part", shape, forward, backward, cases, run);
 

@@ -1,8 +1,8 @@
 /* view.c: slice_cols, slice_rows, unstack, reshape and stop_gradient: other shapes of the same
- * memory.  Nothing is computed and nothing recorded: a view's gradient is a part of the other's.
+ * memory.  Nothing is computed or recorded: a view's gradient is part of x's.
  *
- * Only reshaping a column slice to other columns must copy; then it is an operator like any other.
- */
+ * Only reshaping a column slice to another number of columns copies; then it is an ordinary
+ * operator. */
 #include <heed/ops.h>
 
 #include "tensor/op.h"
@@ -12,7 +12,7 @@
 extern const heed_op heed__op_slice_cols, heed__op_slice_rows, heed__op_unstack, heed__op_reshape,
     heed__op_stop_gradient;
 
-/* A range must lie inside its axis. */
+/* Whether a range lies inside its axis. */
 static bool inside(heed_tape *t, const heed_op *op, const heed_tensor *x, int64_t begin,
                    int64_t end, int64_t size)
 {
@@ -34,7 +34,7 @@ heed_tensor *heed_slice_cols(heed_tape *t, heed_tensor *x, int64_t begin, int64_
     return heed__view(t, x, s, begin, x->ld);
 }
 
-/* Of rank 3 and 4 the first axis is cut. */
+/* With rank 3 and 4 the first axis is sliced. */
 heed_tensor *heed_slice_rows(heed_tape *t, heed_tensor *x, int64_t begin, int64_t end)
 {
     const heed_op *op = &heed__op_slice_rows;
@@ -90,8 +90,7 @@ heed_tensor *heed_reshape(heed_tape *t, heed_tensor *x, heed_shape shape)
     int64_t count;
     char found[HEED_SHAPE_TEXT], wanted[HEED_SHAPE_TEXT];
     if (!heed__shape_count(shape, &count) || count != x->rows * x->cols)
-        return heed__wrapper_fail(t, op, HEED_SHAPE_ERROR,
-                                  "x is %s, expected as many numbers as %s",
+        return heed__wrapper_fail(t, op, HEED_SHAPE_ERROR, "x is %s, expected the same count as %s",
                                   heed__shape_text(x, found), heed__dims_text(shape, wanted));
     int64_t cols = shape.dim[shape.rank - 1];
     if (heed__contiguous(x))
@@ -113,6 +112,7 @@ static void copy_forward(heed_opcall *c)
         memcpy(c->out[0]->data + r * x->cols, heed__row(x, r), (size_t)x->cols * sizeof(real));
 }
 
+/* y = x with another shape, so dx = dy */
 static void copy_backward(heed_opcall *c)
 {
     const heed_tensor *x = c->in[0];
@@ -122,45 +122,55 @@ static void copy_backward(heed_opcall *c)
         heed__kernels()->accumulate(dx + r * x->ld, dy + r * x->cols, 1, x->cols);
 }
 
+/* What a case gives besides tensors. */
+struct arguments {
+    int64_t begin, end, i;
+    heed_shape shape;
+};
+
 /* ---- cases ---- */
 
 static void run_slice_cols(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_slice_cols(t, in[0], c->i[0], c->i[1]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_slice_cols(t, in[0], a->begin, a->end);
 }
 
 static void run_slice_rows(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_slice_rows(t, in[0], c->i[0], c->i[1]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_slice_rows(t, in[0], a->begin, a->end);
 }
 
 static void run_unstack(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_unstack(t, in[0], c->i[0]);
+    const struct arguments *a = c->arguments;
+    out[0] = heed_unstack(t, in[0], a->i);
 }
 
 static void run_reshape(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tensor **out)
 {
-    out[0] = heed_reshape(t, in[0], heed_shape_of((int)c->i[0], c->i[1], c->i[2], c->i[3], 1));
+    const struct arguments *a = c->arguments;
+    out[0] = heed_reshape(t, in[0], a->shape);
 }
 
 static const heed_opcase slice_cols_cases[] = {
-    {"the middle", {HEED_DIMS2(3, 9)}, .i = {2, 7}},
-    {"the only one", {HEED_DIMS1(1)}, .i = {0, 1}},
+    {"the middle", {HEED_DIMS2(3, 9)}, HEED_WITH(.begin = 2, .end = 7)},
+    {"the only one", {HEED_DIMS1(1)}, HEED_WITH(.begin = 0, .end = 1)},
 };
 static const heed_opcase slice_rows_cases[] = {
-    {"the middle", {HEED_DIMS2(5, 3)}, .i = {1, 4}},
-    {"the first axis", {HEED_DIMS3(3, 2, 2)}, .i = {1, 3}},
-    {"the only row", {HEED_DIMS2(1, 3)}, .i = {0, 1}},
+    {"the middle", {HEED_DIMS2(5, 3)}, HEED_WITH(.begin = 1, .end = 4)},
+    {"the first axis", {HEED_DIMS3(3, 2, 2)}, HEED_WITH(.begin = 1, .end = 3)},
+    {"the only row", {HEED_DIMS2(1, 3)}, HEED_WITH(.begin = 0, .end = 1)},
 };
 static const heed_opcase unstack_cases[] = {
-    {"the last step", {HEED_DIMS3(3, 2, 5)}, .i = {2}},
-    {"a row", {HEED_DIMS2(2, 3)}, .i = {0}},
+    {"the last step", {HEED_DIMS3(3, 2, 5)}, HEED_WITH(.i = 2)},
+    {"a row", {HEED_DIMS2(2, 3)}, HEED_WITH(.i = 0)},
 };
 static const heed_opcase reshape_cases[] = {
-    {"other columns", {HEED_DIMS2(3, 4)}, .i = {2, 6, 2, 1}},
-    {"the same columns", {HEED_DIMS2(6, 3)}, .i = {3, 2, 3, 3}},
-    {"a row to a column", {HEED_DIMS2(1, 5)}, .i = {2, 5, 1, 1}},
+    {"other columns", {HEED_DIMS2(3, 4)}, HEED_WITH(.shape = HEED_DIMS2(6, 2))},
+    {"the same columns", {HEED_DIMS2(6, 3)}, HEED_WITH(.shape = HEED_DIMS3(2, 3, 3))},
+    {"a row to a column", {HEED_DIMS2(1, 5)}, HEED_WITH(.shape = HEED_DIMS2(5, 1))},
 };
 HEED_OP(slice_cols, "y = x[:, begin:end], a view", NULL, NULL, NULL, slice_cols_cases,
         run_slice_cols);

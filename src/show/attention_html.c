@@ -1,5 +1,5 @@
-/* attention_html.c: an attention picture as a page of its own: the numbers as JSON, and page.html,
- * which draws them.  Weights are in thousandths, -1 for what is not finite. */
+/* attention_html.c: an attention picture as an HTML page: the data as JSON, and page.html, which
+ * draws it.  Probabilities are in thousandths, -1 if not finite. */
 #include "show/draw.h"
 #include "show/picture.h"
 #include "show/shade.h"
@@ -25,7 +25,7 @@ static void add_map(heed__string *s, const heed_attention_map *m)
                         m->layer, m->head);
     for (int64_t i = 0; i < m->queries; i++)
         for (int64_t j = 0; j < m->keys; j++) {
-            double w = heed__cell(m, i, j);
+            double w = heed__picture_cell(m, i, j);
             heed__string_format(s, i || j ? ",%ld" : "%ld", w < 0 ? -1L : lround(w * 1000));
         }
     heed__string_add(s, "]}");
@@ -57,7 +57,7 @@ static void add_data(heed__string *s, const heed_attention_picture *p, const hee
         }
         add_map(s, &p->maps[i]);
     }
-    if (large->index < 0) { /* an average stands after the heads, with a name of its own */
+    if (large->index < 0) { /* an average comes after the heads, with its own name */
         heed__string_add(s, ",\n{\"name\":");
         heed__draw_json(s, large->title);
         heed__string_add(s, ",\"note\":");

@@ -8,19 +8,19 @@
 
 #include <math.h>
 
-#define WIDTH 1280.0      /* what the sizes are chosen for; more only for very long sentences */
+#define WIDTH 1280.0      /* larger only for very long sentences */
 #define MARGIN 32.0       /* around everything */
 #define TALLEST 1000.0    /* of a map, unless its cells would become small */
 #define HEAD 104.0        /* titles above the large map */
-#define SLOPE 50.0        /* of the labels above columns, in degrees */
+#define TILT 50.0         /* of the labels above columns, in degrees */
 #define LONGEST_ROW 190.0 /* labels are cut to fit */
 #define LONGEST_COLUMN 150.0
 #define FROM_MAP 10.0 /* labels to map */
-#define NUMBERED 28.0 /* cells of this size have their weight written in */
+#define NUMBERED 28.0 /* cells of this size show their value */
 #define BETWEEN 30.0  /* kinds of attention in the overview */
 #define SIDE 36.0     /* numbers of layers */
 #define CROWN 50.0    /* name and numbers of heads */
-#define NAMED 176.0   /* what a name needs */
+#define NAMED 176.0   /* width of a name */
 
 static const char style[] =
     "text{font-family:system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,'Noto Sans',"
@@ -39,7 +39,7 @@ struct layout {
     double pitch;     /* side of a cell */
     double font;      /* of labels */
     double left, top; /* of the first cell */
-    double right;     /* room for what weighs most in a row */
+    double right;     /* space for the strongest column of each row */
     double width;     /* of the picture */
     double map_w, map_h;
 };
@@ -56,21 +56,21 @@ static struct layout lay_out(const heed_labels *rows, const heed_labels *columns
 {
     struct layout l = {.font = 13};
     double name = widest(columns, l.font, LONGEST_COLUMN);
-    double slope = SLOPE * acos(-1) / 180;
+    double angle = TILT * acos(-1) / 180;
     l.left = MARGIN + widest(rows, l.font, LONGEST_ROW) + FROM_MAP;
-    l.right = fmax(name + 52, name * cos(slope)) + FROM_MAP;
-    double room = WIDTH - MARGIN - l.left - l.right;
+    l.right = fmax(name + 52, name * cos(angle)) + FROM_MAP;
+    double space = WIDTH - MARGIN - l.left - l.right;
     double tall = fmax(floor(TALLEST / (double)rows->count), 20);
-    l.pitch = fmin(fmax(floor(room / (double)columns->count), 16), fmin(tall, 44));
+    l.pitch = fmin(fmax(floor(space / (double)columns->count), 16), fmin(tall, 44));
     l.font = l.pitch < 18 ? 11 : l.pitch < 22 ? 12 : 13;
-    l.top = HEAD + name * sin(slope) + FROM_MAP + 16;
+    l.top = HEAD + name * sin(angle) + FROM_MAP + 16;
     l.map_w = l.pitch * (double)columns->count;
     l.map_h = l.pitch * (double)rows->count;
     l.width = fmax(l.left + l.map_w + l.right + MARGIN, 920);
     return l;
 }
 
-/* The label, cut to fit; whole for whoever points at it. */
+/* The label, truncated to fit; the whole text as a tooltip. */
 static void add_label(heed__string *s, const char *text, double font, double most)
 {
     heed__draw_fitted(s, text, most / font);
@@ -84,7 +84,7 @@ static void add_label(heed__string *s, const char *text, double font, double mos
 
 static int cell_shade(const void *map, int64_t row, int64_t col)
 {
-    double w = heed__cell(map, row, col);
+    double w = heed__picture_cell(map, row, col);
     return w < 0 ? -1 : heed__shade(w);
 }
 
@@ -113,7 +113,7 @@ static void add_row(heed__string *s, const struct layout *l, const heed_attentio
     HEED_DRAW(s, "x=\"~\" y=\"~\" text-anchor=\"end\">", l->left - FROM_MAP, y);
     add_label(s, label, l->font, LONGEST_ROW);
     for (int64_t j = 0; j < m->keys && l->pitch >= NUMBERED; j++) {
-        double w = heed__cell(m, i, j);
+        double w = heed__picture_cell(m, i, j);
         if (w < 0.095)
             continue;
         heed__string_format(s, "<text class=\"in%s\" ",
@@ -129,7 +129,7 @@ static void add_row(heed__string *s, const struct layout *l, const heed_attentio
               l->pitch - 1, l->pitch - 1);
     double x = l->left + l->map_w + FROM_MAP;
     HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"~\" text-anchor=\"end\">~ %</text>", x + 36, y,
-              round(heed__cell(m, i, most) * 100));
+              round(heed__picture_cell(m, i, most) * 100));
     heed__string_format(s, "<text font-size=\"%d\" ", (int)l->font);
     HEED_DRAW(s, "x=\"~\" y=\"~\">", x + 44, y);
     add_label(s, columns->text[most], l->font, LONGEST_COLUMN);
@@ -139,11 +139,11 @@ static void add_column(heed__string *s, const struct layout *l, int64_t j, const
 {
     double x = l->left + ((double)j + 0.5) * l->pitch + 3, y = l->top - FROM_MAP + 2;
     heed__string_format(s, "<text font-size=\"%d\" ", (int)l->font);
-    HEED_DRAW(s, "transform=\"translate(~ ~) rotate(-~)\">", x, y, SLOPE);
+    HEED_DRAW(s, "transform=\"translate(~ ~) rotate(-~)\">", x, y, TILT);
     add_label(s, label, l->font, LONGEST_COLUMN);
 }
 
-/* A strip of all shades with a few weights below it. */
+/* A strip of all shades with a few values below it. */
 static void add_scale(heed__string *s, double right)
 {
     static const double tick[] = {0, 0.1, 0.25, 0.5, 1};
@@ -168,9 +168,9 @@ static void add_titles(heed__string *s, const struct layout *l, const char *titl
                        const heed__large *large)
 {
     static const char *const reading[] = {
-        [HEED_ENCODER_SELF] = "row: a source word; columns: what it looks at",
-        [HEED_DECODER_SELF] = "row: the word being written; columns: what has been read so far",
-        [HEED_CROSS] = "row: the word being written; columns: the source words looked at",
+        [HEED_ENCODER_SELF] = "row: a source word; columns: what it attends to",
+        [HEED_DECODER_SELF] = "row: the output word; columns: the input so far",
+        [HEED_CROSS] = "row: the output word; columns: the source words attended to",
     };
     HEED_DRAW(s, "<text class=\"title\" x=\"~\" y=\"40\">", MARGIN);
     add_label(s, title, 19, l->width - 2 * MARGIN);
@@ -179,7 +179,7 @@ static void add_titles(heed__string *s, const struct layout *l, const char *titl
     heed__string_add(s, "</text>");
     HEED_DRAW(s, "<text class=\"note\" x=\"~\" y=\"99\">", MARGIN);
     heed__string_format(s, "%s%s", large->note, *large->note ? "; " : "");
-    heed__string_format(s, "%s; outlined and on the right: what weighs most</text>\n",
+    heed__string_format(s, "%s; outlined and on the right: the strongest</text>\n",
                         reading[large->map.kind]);
     add_scale(s, l->width - MARGIN);
 }

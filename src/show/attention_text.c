@@ -4,9 +4,9 @@
  *           Sie  ██  ·  ·  ·   She
  *          isst   ·  ▒ ▓█  ·   eating
  *
- * A cell has three columns, two or one, whatever still fits beside the labels; what does not fit at
- * all goes into further blocks below.  Widths are those of the terminal, where Chinese has two
- * columns a sign. */
+ * A cell has three columns, two or one, whatever fits beside the labels; columns that do not fit go
+ * into further blocks below.  Widths are those of the terminal, where a Chinese character has two
+ * columns. */
 #include "show/draw.h"
 #include "show/picture.h"
 
@@ -22,7 +22,7 @@ struct grid {
     const heed_attention_map *map;
     const heed_labels *rows, *columns;
     int width, label, cell; /* of the terminal, the row labels, a cell */
-    int told;               /* of the words on the right; 0 if there is no room for them */
+    int told;               /* of the words on the right; 0 if they do not fit */
     bool colour;
 };
 
@@ -36,18 +36,18 @@ static int widest(const heed_labels *l, int most)
     return width < most ? width : most;
 }
 
-/* Whole characters of text up to `most` columns, an ellipsis if some are left out.  Control
- * characters, which could do anything to a terminal, are dropped.  Returns the columns. */
+/* Whole characters of text up to `most` columns, an ellipsis if truncated.  Control characters are
+ * dropped, for the terminal's sake.  Returns the columns. */
 static int add_cut(heed__string *s, const char *text, int most, bool ascii)
 {
     bool cut = heed__draw_columns(text) > most;
-    int used = 0, room = cut ? most - 1 : most;
+    int used = 0, space = cut ? most - 1 : most;
     int32_t c;
     for (int n; (n = heed__draw_next(text, &c)) > 0; text += n) {
         char letter[8] = "";
         memcpy(letter, text, (size_t)n);
         int columns = heed__draw_columns(letter);
-        if (used + columns > room)
+        if (used + columns > space)
             break;
         bool control = c < 0x20 || (c >= 0x7F && c < 0xA0);
         heed__string_add(s, control ? "" : c == 0xFFFD ? "\uFFFD" : letter);
@@ -102,7 +102,7 @@ static void add_cell(const struct grid *g, double w, bool most)
                         shade[k].glyph, glyphs > 1 ? shade[k].glyph : "");
 }
 
-/* Numbers end where their cells end; every second or fifth if they would touch. */
+/* Numbers are right-aligned to their cells; every second or fifth if they would touch. */
 static void add_numbers(const struct grid *g, int64_t from, int64_t to)
 {
     int64_t n = g->columns->count;
@@ -131,7 +131,7 @@ static void add_row(const struct grid *g, int64_t i, int64_t from, int64_t to)
     add_spaces(g->s, (columns < g->label ? columns : g->label) - used + 1);
     int64_t most = heed__strongest(g->map, i);
     for (int64_t j = from; j < to; j++)
-        add_cell(g, heed__cell(g->map, i, j), j == most);
+        add_cell(g, heed__picture_cell(g->map, i, j), j == most);
     if (g->told && most >= 0) {
         add_spaces(g->s, 2);
         add_cut(g->s, g->columns->text[most], g->told, !g->colour);
@@ -146,16 +146,16 @@ static void add_legend(const struct grid *g)
         int digits = 0;
         for (int64_t rest = j + 1; rest; rest /= 10)
             digits++;
-        int room = g->width - digits - 1;
+        int space = g->width - digits - 1;
         int columns = heed__draw_columns(g->columns->text[j]);
-        columns = digits + 1 + (columns < room ? columns : room);
+        columns = digits + 1 + (columns < space ? columns : space);
         if (at > 0 && at + 2 + columns > g->width) {
             heed__string_add(g->s, "\n");
             at = 0;
         }
         heed__string_add(g->s, at ? "  " : "");
         heed__string_format(g->s, "%lld ", (long long)(j + 1));
-        add_cut(g->s, g->columns->text[j], room, !g->colour);
+        add_cut(g->s, g->columns->text[j], space, !g->colour);
         at += columns + (at > 0 ? 2 : 0);
     }
     heed__string_add(g->s, "\n");
@@ -166,10 +166,10 @@ static void fit(struct grid *g)
 {
     g->label = widest(g->rows, g->width / 3);
     int told = widest(g->columns, WIDEST_TOLD);
-    int64_t room = g->width - g->label - 1;
+    int64_t space = g->width - g->label - 1;
     for (int with = 1; with >= 0; with--)
         for (int cell = 3; cell >= 1; cell--)
-            if (g->columns->count <= (room - with * (2 + told)) / cell) {
+            if (g->columns->count <= (space - with * (2 + told)) / cell) {
                 g->cell = cell;
                 g->told = with * told;
                 return;
@@ -210,6 +210,6 @@ heed_status heed_attention_text(const heed_attention_picture *p, int64_t large, 
     heed__string_add(&s, "\n");
     add_legend(&g);
     if (!colour)
-        add_paragraph(&s, "weights in tenths; . is below one", width);
+        add_paragraph(&s, "probabilities in tenths; . is below one", width);
     return heed__draw_end(&s, text, err);
 }

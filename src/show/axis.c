@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Beyond this, differences and labels would leave the range of doubles. */
+/* Beyond this, differences and labels would overflow. */
 #define LARGEST 1e100
 #define SMALLEST 1e-100
 
@@ -75,7 +75,7 @@ void heed__axis_finish(heed__axis *a, int wanted, bool outwards)
         a->low = a->logarithmic ? 0.1 : 0;
         a->high = 1;
     }
-    /* Closer together than their labels could tell counts as one number. */
+    /* Values closer than their labels can show count as one. */
     double size = fmax(fabs(a->low), fabs(a->high));
     if (a->high - a->low <= size * 1e-9) {
         double around = size > 0 ? size * 0.1 : 1;
@@ -97,7 +97,7 @@ void heed__axis_finish(heed__axis *a, int wanted, bool outwards)
         a->decimals = 9;
 }
 
-double heed__axis_place(const heed__axis *a, double v)
+double heed__axis_position(const heed__axis *a, double v)
 {
     if (a->logarithmic)
         return (log(v) - log(a->low)) / (log(a->high) - log(a->low));

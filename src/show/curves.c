@@ -1,8 +1,8 @@
 /* curves.c: training curves as one SVG, panels one below the other over a common x axis.
  *
- * A curve of any length costs at most four points a pixel column: of the points that fall into one
- * column in a row, the first, lowest, highest and last are drawn, so no spike is lost.  What is not
- * finite, or not above zero on a logarithmic axis, leaves a gap. */
+ * A curve has at most four points per pixel column: of consecutive points in one column the first,
+ * lowest, highest and last are drawn, so no spike is lost.  Values that are not finite, or not
+ * above zero on a logarithmic axis, leave a gap. */
 #include "show/axis.h"
 #include "show/svg.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define WIDTH 900.0
-#define LEFT 72.0   /* room for the labels of y */
+#define LEFT 72.0   /* space for the labels of y */
 #define RIGHT 28.0  /* for half a label of x */
 #define TOP 64.0    /* the title */
 #define HEAD 30.0   /* title and legend of a panel */
@@ -19,10 +19,10 @@
 #define GAP 22.0    /* below it */
 #define BOTTOM 40.0 /* labels and name of the x axis */
 #define COLOURS 6
-#define DOTTED 60 /* curves of so few points show each */
-#define DENSE 400 /* a line of more is thin, for its noise makes it a band */
+#define DOTTED 60 /* curves of at most this many points show each */
+#define DENSE 400 /* a longer line is thin, because its noise makes it a band */
 
-/* Okabe and Ito's colours, which the colour-blind can tell apart, lighter on a dark page. */
+/* The colour-blind safe palette of Okabe and Ito, lighter on a dark page. */
 static const char style[] =
     "text{font-family:system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,"
     "'Noto Sans',sans-serif;font-size:12px;fill:#4a5058}"
@@ -55,20 +55,20 @@ static bool shown(const struct plot *p, const heed_curve *c, int64_t i)
     return heed__axis_takes(p->x, c->x[i]) && heed__axis_takes(p->y, c->y[i]);
 }
 
-static double place_x(const struct plot *p, double x)
+static double x_of(const struct plot *p, double x)
 {
-    return LEFT + heed__axis_place(p->x, x) * (WIDTH - LEFT - RIGHT);
+    return LEFT + heed__axis_position(p->x, x) * (WIDTH - LEFT - RIGHT);
 }
 
-static double place_y(const struct plot *p, double y)
+static double y_of(const struct plot *p, double y)
 {
-    return p->top + (1 - heed__axis_place(p->y, y)) * PLOT;
+    return p->top + (1 - heed__axis_position(p->y, y)) * PLOT;
 }
 
 static void add_dot(const struct plot *p, const heed_curve *c, int64_t i, int colour)
 {
     heed__string_format(p->s, "<circle class=\"f%d\" ", colour);
-    HEED_DRAW(p->s, "cx=\"~\" cy=\"~\" r=\"2.5\"/>", place_x(p, c->x[i]), place_y(p, c->y[i]));
+    HEED_DRAW(p->s, "cx=\"~\" cy=\"~\" r=\"2.5\"/>", x_of(p, c->x[i]), y_of(p, c->y[i]));
 }
 
 /* Adds the points [from,to), all of one pixel column, to the path. */
@@ -82,7 +82,7 @@ static void add_column(const struct plot *p, const heed_curve *c, int64_t from, 
     const int64_t in_order[] = {from, low < high ? low : high, low < high ? high : low, to - 1};
     for (int k = 0; k < 4; k++)
         if (k == 0 || in_order[k] != in_order[k - 1])
-            HEED_DRAW(p->s, "~,~ ", place_x(p, c->x[in_order[k]]), place_y(p, c->y[in_order[k]]));
+            HEED_DRAW(p->s, "~,~ ", x_of(p, c->x[in_order[k]]), y_of(p, c->y[in_order[k]]));
 }
 
 /* The points [from,to), all shown, as one line. */
@@ -97,7 +97,7 @@ static void add_stretch(const struct plot *p, const heed_curve *c, int64_t from,
                         to - from > DENSE ? " dense" : "", colour);
     int64_t start = from;
     for (int64_t i = from + 1; i <= to; i++)
-        if (i == to || floor(place_x(p, c->x[i])) != floor(place_x(p, c->x[start]))) {
+        if (i == to || floor(x_of(p, c->x[i])) != floor(x_of(p, c->x[start]))) {
             add_column(p, c, start, i);
             start = i;
         }
@@ -152,14 +152,14 @@ static void add_legend(const struct plot *p, const heed_curve_panel *panel, heed
 static void add_frame(const struct plot *p, bool empty, bool last)
 {
     for (int i = 0; i < p->y->ticks && !empty; i++) {
-        double y = place_y(p, p->y->tick[i]);
+        double y = y_of(p, p->y->tick[i]);
         HEED_DRAW(p->s, "<path class=\"grid\" d=\"M~ ~H~\"/>", LEFT, y, WIDTH - RIGHT);
         HEED_DRAW(p->s, "<text x=\"~\" y=\"~\" text-anchor=\"end\">", LEFT - 8, y + 4);
         heed__axis_label(p->s, p->y, p->y->tick[i], 0);
         heed__string_add(p->s, "</text>\n");
     }
     for (int i = 0; i < p->x->ticks; i++) {
-        double x = place_x(p, p->x->tick[i]);
+        double x = x_of(p, p->x->tick[i]);
         HEED_DRAW(p->s, "<path class=\"grid\" d=\"M~ ~v~\"/>", x, p->top, PLOT);
         if (!last)
             continue;

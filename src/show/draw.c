@@ -92,10 +92,13 @@ void heed__draw_escaped(heed__string *s, const char *text)
 void heed__draw_json(heed__string *s, const char *text)
 {
     int32_t c;
+    char escaped[8];
     heed__string_add(s, "\"");
     for (int n; (n = heed__draw_next(text, &c)) > 0; text += n)
-        if (c < 0x20 || c == 0xFFFD || strchr("\"\\<>&\x7F", c < 0x80 ? (int)c : ' '))
+        if (c == 0xFFFD || strchr("<>&\x7F", c < 0x80 ? (int)c : ' '))
             heed__string_format(s, "\\u%04x", (unsigned)c);
+        else if (c < 0x80)
+            heed__string_add(s, heed_json_escape((char)c, escaped));
         else
             heed__string_add_bytes(s, text, (size_t)n);
     heed__string_add(s, "\"");
@@ -110,8 +113,8 @@ int heed__draw_columns(const char *text)
     return columns;
 }
 
-/* Of one character, in hundredths of the font size: DejaVu Sans, rounded up, since it is among the
- * widest of the fonts that `sans-serif` may turn out to be. */
+/* Of one character, in hundredths of the font size: DejaVu Sans, rounded up, one of the widest
+ * fonts that `sans-serif` may be. */
 static int point_width(int32_t c)
 {
     if (c < 0x80 && strchr("ijl'|!,.:; ()[]/\\fIt-", (int)c))
@@ -140,10 +143,10 @@ void heed__draw_fitted(heed__string *s, const char *text, double width)
     }
     char letter[8] = "";
     int32_t c;
-    double room = width - heed__draw_width(ellipsis);
+    double space = width - heed__draw_width(ellipsis);
     for (int n; (n = heed__draw_next(text, &c)) > 0; text += n) {
-        room -= point_width(c) / 100.;
-        if (room < 0)
+        space -= point_width(c) / 100.;
+        if (space < 0)
             break;
         memcpy(letter, text, (size_t)n);
         letter[n] = '\0';

@@ -1,5 +1,5 @@
-/* heat.c: matrices over one axis of time as one SVG, one below the other: what the heads of a
- * memory, or any other rows, did at each step. */
+/* heat.c: matrices over a common time axis as one SVG, one below the other: the heads of a memory,
+ * or any other rows, at each step. */
 #include "show/axis.h"
 #include "show/shade.h"
 #include "show/svg.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define WIDTH 900.0
-#define LEFT 56.0 /* room for the numbers of rows */
+#define LEFT 56.0 /* space for the row numbers */
 #define RIGHT 20.0
 #define TOP 56.0      /* the title */
 #define HEAD 30.0     /* title of a panel */
@@ -32,7 +32,7 @@ static double height_of(const heed_heat_panel *p)
     return fmin(ROW * (double)p->rows, TALLEST);
 }
 
-/* Weights by their square root, as everywhere; numbers of both signs as they are. */
+/* Probabilities by their square root, as everywhere; signed values linearly. */
 static int cell_shade(const void *map, int64_t row, int64_t col)
 {
     const heed_heat_panel *p = map;

@@ -1,11 +1,11 @@
-/* large.c: the map that is shown large: the one asked for, or the heads that align the texts.
+/* large.c: the map that is shown large: the requested one, or the heads that align the texts.
  *
- * Alignment of a map: the mean over rows of the largest weight (it looks at one thing) times the
- * mean over columns of the largest (it leaves nothing out: a head that always rests on the full
- * stop scores low).  Some heads look at what was just read instead of at what is being written,
- * a row too late; labels that are the same on both sides (names, numbers, signs, the end) tell:
- * their own row should look at them, not the next.
- * From the best head on, others are averaged in as long as the average aligns better. */
+ * Alignment of a map: the mean over rows of the largest value (each row attends to one column)
+ * times the mean over columns of the largest (every column is attended to: a head that always
+ * attends to the full stop scores low).  Some heads attend one row too late, to the word just read
+ * instead of the one being written; labels that are equal on both sides (names, numbers,
+ * punctuation, the end) show it: their own row should attend to them, not the next.  Starting from
+ * the best head, others are averaged in as long as the average aligns better. */
 #include "base/memory.h"
 #include "show/draw.h"
 #include "show/picture.h"
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* From -1, every same label is looked at one row too late, to 1, every one in its own. */
+/* From -1, every equal label is attended to one row too late, to 1, every one in its own row. */
 static double punctuality(const heed_attention_picture *p, const heed_attention_map *m)
 {
     const heed_labels *rows = heed__row_labels(p, m->kind);
@@ -23,9 +23,10 @@ static double punctuality(const heed_attention_picture *p, const heed_attention_
     for (int64_t i = 0; i < m->queries; i++)
         for (int64_t j = 0; j < m->keys; j++)
             if (strcmp(rows->text[i], columns->text[j]) == 0) {
-                /* After the last row comes the first, which has read that a sentence begins. */
-                sum +=
-                    fmax(heed__cell(m, i, j), 0) - fmax(heed__cell(m, (i + 1) % m->queries, j), 0);
+                /* The row after the last is the first, whose input is the beginning of the
+                 * sentence. */
+                sum += fmax(heed__picture_cell(m, i, j), 0) -
+                       fmax(heed__picture_cell(m, (i + 1) % m->queries, j), 0);
                 same++;
             }
     return same ? sum / (double)same : 0;
@@ -36,12 +37,12 @@ static double alignment(const heed_attention_picture *p, const heed_attention_ma
     double rows = 0, columns = 0;
     for (int64_t i = 0; i < m->queries; i++) {
         int64_t j = heed__strongest(m, i);
-        rows += j < 0 ? 0 : heed__cell(m, i, j);
+        rows += j < 0 ? 0 : heed__picture_cell(m, i, j);
     }
     for (int64_t j = 0; j < m->keys; j++) {
         double most = 0;
         for (int64_t i = 0; i < m->queries; i++)
-            most = heed__cell(m, i, j) > most ? heed__cell(m, i, j) : most;
+            most = heed__picture_cell(m, i, j) > most ? heed__picture_cell(m, i, j) : most;
         columns += most;
     }
     return rows / (double)m->queries * columns / (double)m->keys * (1 + punctuality(p, m));
@@ -123,7 +124,7 @@ static heed_status align(const heed_attention_picture *p, heed_arena *arena, hee
         if (better <= score)
             continue;
         score = better;
-        int64_t at = count++; /* told in order of layers and heads */
+        int64_t at = count++; /* reported in order of layers and heads */
         for (; at > 0 && chosen[at - 1] > c[best].map; at--)
             chosen[at] = chosen[at - 1];
         chosen[at] = c[best].map;

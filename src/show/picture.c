@@ -1,12 +1,11 @@
-/* picture.c: what holds for an attention picture whatever it is drawn with; joining pieces to
- * words. */
+/* picture.c: checks of an attention picture for every output; joining pieces to words. */
 #include "show/picture.h"
 #include "base/memory.h"
 
 #include <math.h>
 #include <string.h>
 
-#define MOST_CELLS 8000000 /* of all maps: what a viewer still opens */
+#define MOST_CELLS 8000000 /* of all maps, so that a viewer can open the picture */
 
 const char *heed__kind_name(heed_attention_kind kind)
 {
@@ -61,7 +60,7 @@ heed_status heed__picture_check(const heed_attention_picture *p, heed_error *err
     return HEED_OK;
 }
 
-double heed__cell(const heed_attention_map *m, int64_t row, int64_t column)
+double heed__picture_cell(const heed_attention_map *m, int64_t row, int64_t column)
 {
     double w = (double)m->weight[row * m->keys + column];
     return isfinite(w) ? fmin(fmax(w, 0), 1) : -1;
@@ -72,7 +71,7 @@ int64_t heed__strongest(const heed_attention_map *m, int64_t row)
     int64_t best = -1;
     double most = 0;
     for (int64_t j = 0; j < m->keys; j++) {
-        double w = heed__cell(m, row, j);
+        double w = heed__picture_cell(m, row, j);
         if (w > most) {
             most = w;
             best = j;

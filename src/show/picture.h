@@ -1,4 +1,4 @@
-/* picture.h: an attention picture checked, and the map that is shown large. */
+/* picture.h: checking an attention picture, and the map that is shown large. */
 #ifndef HEED_SHOW_PICTURE_H
 #define HEED_SHOW_PICTURE_H
 
@@ -10,15 +10,16 @@ enum { HEED_KINDS = 3 };
 
 /* "Cross-attention". */
 const char *heed__kind_name(heed_attention_kind kind);
-/* What a map of this kind has beside its rows and above its columns. */
+/* The labels of rows and columns of a map of this kind. */
 const heed_labels *heed__row_labels(const heed_attention_picture *p, heed_attention_kind kind);
 const heed_labels *heed__column_labels(const heed_attention_picture *p, heed_attention_kind kind);
-/* Maps there, of a known kind, as large as their labels say; not too many cells to draw. */
+/* Checks that there are maps of known kinds and the size of their labels, and not too many
+ * cells. */
 heed_status heed__picture_check(const heed_attention_picture *p, heed_error *err);
 
-/* The weight of a cell within [0,1]; negative if it is not a finite number. */
-double heed__cell(const heed_attention_map *m, int64_t row, int64_t column);
-/* The column of a row that weighs most; -1 if none weighs anything. */
+/* The probability of a cell within [0,1]; negative if it is not finite. */
+double heed__picture_cell(const heed_attention_map *m, int64_t row, int64_t column);
+/* The column with the largest value of a row; -1 if all are 0. */
 int64_t heed__strongest(const heed_attention_map *m, int64_t row);
 
 typedef struct heed__large {

@@ -1,5 +1,5 @@
 /* points.c: sets of points with lines through them, as one SVG: a grid of squares, in each the
- * points, what is right as a broad pale line and what was found as a thin dark one. */
+ * points, the right line broad and pale and the found line thin and dark. */
 #include "show/svg.h"
 
 #include <heed/show.h>
@@ -25,7 +25,7 @@ static const char dark_style[] =
     ".dot{fill:#eef1f4}.right{stroke:#2b5878}.found{stroke:#ff9a55}";
 
 /* From the unit square, y upwards, to the picture. */
-static double place(double from, heed_real v)
+static double position(double from, heed_real v)
 {
     return from + INSIDE + (double)v * (SIDE - 2 * INSIDE);
 }
@@ -37,7 +37,7 @@ static void add_line(heed__string *s, const heed_points_square *q, const heed_po
     for (int64_t i = 0; i < l->count; i++) {
         const heed_real *p = q->points + 2 * l->index[i];
         heed__string_add(s, i ? "L" : "M");
-        HEED_DRAW(s, "~ ~", place(left, p[0]), place(top, 1 - p[1]));
+        HEED_DRAW(s, "~ ~", position(left, p[0]), position(top, 1 - p[1]));
     }
     heed__string_add(s, l->closed ? "z\"/>" : "\"/>");
 }
@@ -54,7 +54,7 @@ static void add_square(heed__string *s, const heed_points_square *q, double left
                 add_line(s, q, &q->line[i], left, top);
     for (int64_t i = 0; i < q->count; i++)
         HEED_DRAW(s, "<circle class=\"dot\" cx=\"~\" cy=\"~\" r=\"2.4\"/>",
-                  place(left, q->points[2 * i]), place(top, 1 - q->points[2 * i + 1]));
+                  position(left, q->points[2 * i]), position(top, 1 - q->points[2 * i + 1]));
     heed__string_add(s, "\n");
 }
 

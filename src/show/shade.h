@@ -1,9 +1,8 @@
-/* shade.h: how a weight becomes a colour.
+/* shade.h: the colour of a probability.
  *
  * Sixteen steps of even lightness in OKLCH (light page: L .99 to .28, hue 215 to 275; dark page: L
- * .21 to .97, hue 275 to 90), so that they survive grey printing and every kind of colour
- * blindness.  Weights go in by their square root: a weight spread over forty words can still be
- * seen. */
+ * .21 to .97, hue 275 to 90), so that they work in grey and with every kind of colour blindness.
+ * Shades are by square root, so that a probability spread over forty words is still visible. */
 #ifndef HEED_SHOW_SHADE_H
 #define HEED_SHOW_SHADE_H
 

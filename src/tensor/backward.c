@@ -1,8 +1,8 @@
-/* backward.c: walking the tape in reverse.
+/* backward.c: the backward pass: the tape in reverse.
  *
- * A gradient gets memory when the first contribution comes and gives it back when its node has been
- * walked, so that a few blocks, still in cache, serve the whole walk.  An operator whose outputs
- * received nothing is skipped. */
+ * A gradient gets memory with its first contribution and releases it after its node, so that a few
+ * blocks, still in cache, serve the whole pass.  An operator whose outputs received no gradient is
+ * skipped. */
 #include "tensor/tape.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static size_t grad_bytes(const heed_tensor *root)
     return bytes < sizeof(heed__free_block) ? sizeof(heed__free_block) : bytes;
 }
 
-/* The smallest waiting block that fits and is not more than twice too large, or new memory. */
+/* The smallest free block that fits and is at most twice as large as needed, or new memory. */
 static void *take_block(heed_tape *t, size_t bytes)
 {
     heed__free_block **best = NULL;
@@ -48,7 +48,7 @@ heed_status heed__grad_ensure(heed_tape *t, heed_tensor *x, const char *who)
 
 static void settle(heed_tensor *root)
 {
-    /* Operators' threads ask for gradients too: nothing is written where nothing is to be done. */
+    /* Also called from threads of operators: must not write if there is nothing to do. */
     if (!root->fresh_grad)
         return;
     memset(root->grad, 0, (size_t)(root->rows * root->cols) * sizeof(real));
@@ -74,7 +74,7 @@ void heed__grads_release(heed_tape *t, heed_tensor *x)
     x->fresh_grad = false;
 }
 
-/* ---- what an operator's backward may ask ---- */
+/* ---- for an operator's backward ---- */
 
 real *heed__out_grad(const heed_opcall *c, int i)
 {
@@ -129,7 +129,7 @@ heed_status heed__grad_early(heed_opcall *c, int i)
     return heed__grad_ensure(c->tape, c->in[i], c->op->name);
 }
 
-/* ---- the walk ---- */
+/* ---- the pass ---- */
 
 static bool reached(const heed_opcall *c)
 {
@@ -139,19 +139,19 @@ static bool reached(const heed_opcall *c)
     return false;
 }
 
-static heed_status walk_node(heed_tape *t, heed_opcall *c)
+static heed_status backward_node(heed_tape *t, heed_opcall *c)
 {
     for (int i = 0; i < c->n_in; i++)
         if (heed__wants(c, i) && heed__grad_ensure(t, c->in[i], c->op->name))
             return t->error.status;
     if (t->profile) {
-        double start = heed__seconds();
+        double start = heed_clock_seconds();
         c->op->backward(c);
-        heed__profile_add(t, c->op, 0, heed__seconds() - start);
+        heed__profile_add(t, c->op, 0, heed_clock_seconds() - start);
     } else {
         c->op->backward(c);
     }
-    /* An input the operator left alone holds garbage, not zeros, until here. */
+    /* The gradient of an input that the operator did not write is still uninitialised here. */
     for (int i = 0; i < c->n_in; i++)
         if (heed__wants(c, i))
             settle(root_of(c->in[i]));
@@ -174,10 +174,10 @@ heed_status heed__backward_from(heed_tape *t, heed_tensor *const *out, const rea
                 g[r * out[i]->ld + j] += seeds[i][r * out[i]->cols + j];
     }
     for (heed_opcall *c = t->last; c; c = c->previous)
-        if (reached(c) && walk_node(t, c))
+        if (reached(c) && backward_node(t, c))
             break;
     if (t->error.status)
-        /* Half-walked gradients must not meet a second try. */
+        /* After a failure, partial gradients must not be used by another pass. */
         for (heed_opcall *c = t->last; c; c = c->previous)
             for (int i = 0; i < c->n_out; i++)
                 heed__grads_release(t, c->out[i]);

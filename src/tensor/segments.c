@@ -1,13 +1,13 @@
-/* segments.c: the offsets of a packed batch and its time-major view, made once per batch.
+/* segments.c: the offsets of a packed batch and its time-major view, computed once per batch.
  *
  * Packed: sentence after sentence.  Time-major: step after step, sentences sorted by length, so
  * that the ones still running at step t are the first rows of it. */
 #include "base/memory.h"
-#include "tensor/tensor.h"
+#include "tensor/tensor_fields.h"
 
 #include <string.h>
 
-/* Places by length, longest first, ties in the order they came: a counting sort. */
+/* Slots by length, longest first, ties in the given order: a counting sort. */
 static void sort_by_length(int32_t *order, int64_t *starts, const int64_t *lengths, int64_t count,
                            int64_t longest)
 {
@@ -35,10 +35,10 @@ const heed_segments *heed_segments_new(heed_arena *arena, int64_t count, const i
     int64_t *offset = heed_arena_allocate(arena, (size_t)(count + 1) * sizeof *offset);
     int64_t *step_offset = heed_arena_allocate(arena, (size_t)(longest + 2) * sizeof *step_offset);
     int32_t *order = heed_arena_allocate(arena, (size_t)count * sizeof *order);
-    int32_t *place = heed_arena_allocate(arena, (size_t)count * sizeof *place);
+    int32_t *slot = heed_arena_allocate(arena, (size_t)count * sizeof *slot);
     int32_t *to_time = heed_arena_allocate(arena, (size_t)rows * sizeof *to_time);
     int32_t *to_packed = heed_arena_allocate(arena, (size_t)rows * sizeof *to_packed);
-    if (!s || !offset || !step_offset || !order || !place || !to_time || !to_packed)
+    if (!s || !offset || !step_offset || !order || !slot || !to_time || !to_packed)
         return NULL;
 
     offset[0] = 0;
@@ -46,7 +46,7 @@ const heed_segments *heed_segments_new(heed_arena *arena, int64_t count, const i
         offset[b + 1] = offset[b] + lengths[b];
     sort_by_length(order, step_offset, lengths, count, longest);
     for (int64_t p = 0; p < count; p++)
-        place[order[p]] = (int32_t)p;
+        slot[order[p]] = (int32_t)p;
 
     int64_t row = 0;
     for (int64_t t = 0; t < longest; t++) {
@@ -58,7 +58,7 @@ const heed_segments *heed_segments_new(heed_arena *arena, int64_t count, const i
         }
     }
     step_offset[longest] = row;
-    *s = (heed_segments){count, rows,  longest, offset,   step_offset,
-                         order, place, to_time, to_packed};
+    *s =
+        (heed_segments){count, rows, longest, offset, step_offset, order, slot, to_time, to_packed};
     return s;
 }

@@ -1,4 +1,4 @@
-/* tape.c: calling operators.  An operator computes at once; if something it reads wants a gradient,
+/* tape.c: calling operators.  An operator computes at once; if one of its inputs needs a gradient,
  * the call stays on the tape, a list in the step arena, newest first.  One allocation for the call,
  * one for each output. */
 #include "tensor/tape.h"
@@ -106,6 +106,12 @@ void heed_tape_step(heed_tape *t, uint64_t step, uint32_t micro_batch, uint32_t 
     t->key.step = step;
     t->key.micro_batch = micro_batch;
     t->key.rank = rank;
+    t->key.set = 0;
+}
+
+void heed_tape_for_set(heed_tape *t, uint32_t set)
+{
+    t->key.set = set;
 }
 
 void heed_tape_set_recording(heed_tape *t, bool on)
@@ -131,7 +137,7 @@ int heed_tape_threads(const heed_tape *t)
 void heed_tape_set_threads(heed_tape *t, int threads)
 {
     t->next_threads = threads < 1 ? 1 : threads > HEED_MAX_THREADS ? HEED_MAX_THREADS : threads;
-    /* Recorded calls have asked for scratch for the threads there were. */
+    /* Recorded calls have scratch for the old number of threads. */
     if (t->calls == 0)
         t->threads = t->next_threads;
 }
@@ -159,8 +165,8 @@ heed_tensor *heed__tensor_new(heed_tape *t, heed_shape shape, const char *who)
                    heed__dims_text(shape, text), HEED_MAX_RANK);
         return NULL;
     }
-    /* Struct and data in one piece; the struct fills whole cache lines so that the data is aligned.
-     */
+    /* Struct and data in one allocation; the struct fills whole cache lines, so the data is
+     * aligned. */
     size_t head = (sizeof(heed_tensor) + HEED_ALIGN - 1) / HEED_ALIGN * HEED_ALIGN;
     char *memory = heed_arena_allocate(t->arena, head + (size_t)count * sizeof(real));
     if (!memory) {
@@ -218,7 +224,7 @@ heed_tensor *heed__view(heed_tape *t, heed_tensor *x, heed_shape shape, int64_t 
 
 /* ---- calls ---- */
 
-/* A parameter has none until its set is finished. */
+/* A parameter has no values until its set is finished. */
 static bool has_values(heed_tape *t, const heed_op *op, const heed_tensor *x)
 {
     if (!x->data)
@@ -253,7 +259,7 @@ heed_opcall *heed__apply(heed_tape *t, const heed_op *op, heed_tensor *const *in
             return NULL;
         }
     }
-    /* In one piece: the call, its inputs, the attributes, and which inputs want a gradient. */
+    /* In one allocation: the call, its inputs, the attributes, and which inputs need a gradient. */
     size_t pointers = ((size_t)n_in * sizeof *in + 15) / 16 * 16;
     size_t attributes_end = (attribute_bytes + 15) / 16 * 16;
     heed_opcall *c =
@@ -281,9 +287,9 @@ heed_opcall *heed__apply(heed_tape *t, const heed_op *op, heed_tensor *const *in
         return NULL;
     }
     if (t->profile) {
-        double start = heed__seconds();
+        double start = heed_clock_seconds();
         op->forward(c);
-        heed__profile_add(t, op, heed__seconds() - start, 0);
+        heed__profile_add(t, op, heed_clock_seconds() - start, 0);
     } else {
         op->forward(c);
     }
@@ -422,11 +428,6 @@ heed_rng heed__rng(const heed_opcall *c)
     heed_rng_key key = c->tape->key;
     key.node = c->node;
     return heed_rng_stream(&key);
-}
-
-bool heed__training(const heed_opcall *c)
-{
-    return c->tape->training;
 }
 
 const heed_segments *heed__case_segments(heed_tape *t, const int64_t *lengths)

@@ -5,13 +5,13 @@
 #include "base/memory.h"
 #include "tensor/op.h"
 
-/* Memory of a gradient that has been used up, waiting for the next: it lies in the block itself. */
+/* A released gradient block, for reuse; the list node lies in the block itself. */
 typedef struct heed__free_block {
     struct heed__free_block *next;
     size_t bytes;
 } heed__free_block;
 
-/* Time spent in one operator, kept only with HEED_PROFILE=1. */
+/* Time spent in one operator, only with HEED_PROFILE=1. */
 typedef struct heed__profile_row {
     const heed_op *op;
     int64_t calls;
@@ -25,9 +25,9 @@ struct heed_tape {
     heed_error error;
     heed_opcall *last; /* the newest node */
     uint64_t calls;    /* since reset */
-    heed_rng_key key;  /* node is filled in per call */
+    heed_rng_key key;  /* node is set per call */
     bool recording, training;
-    int threads, next_threads; /* the second from the next reset on */
+    int threads, next_threads; /* next_threads: from the next reset on */
     char *scratch;             /* scratch_threads parts of scratch_bytes */
     size_t scratch_bytes;
     int scratch_threads;
@@ -42,22 +42,21 @@ struct heed_tape {
  * name) on failure. */
 heed_tensor *heed__tensor_new(heed_tape *t, heed_shape shape, const char *who);
 
-/* Walks the tape back from outputs whose gradients start as seeds[i] (as many numbers as out[i]
- * has, contiguous). */
+/* The backward pass from outputs whose gradients start as seeds[i] (contiguous, of out[i]'s
+ * size). */
 heed_status heed__backward_from(heed_tape *t, heed_tensor *const *out, const real *const *seeds,
                                 int n);
 
-/* The gradient memory of x's root, there if it was not; NULL when memory is short. */
+/* Allocates the gradient memory of x's root if it has none; MEMORY when memory is short. */
 heed_status heed__grad_ensure(heed_tape *t, heed_tensor *x, const char *who);
-/* Where x's gradient starts; the memory exists.  Zeroes it first if nothing has been written. */
+/* Where x's gradient starts; the memory exists.  Zeroed first if uninitialised. */
 real *heed__grad_of(heed_tensor *x);
 void heed__grads_release(heed_tape *t, heed_tensor *x);
 
 void heed__profile_add(heed_tape *t, const heed_op *op, double forward, double backward);
 void heed__profile_report(heed_tape *t);
-double heed__seconds(void);
 
-/* check.c: one gradient case, all its variations. */
+/* gradient_check.c: one gradient case with all its variations. */
 heed_status heed__check_case(const heed_op *op, const heed_opcase *c, int threads,
                              heed_check_result *result, heed_error *err);
 

@@ -1,5 +1,5 @@
-/* tensor.c: shapes and the questions one can ask a tensor. */
-#include "tensor/tensor.h"
+/* tensor.c: shapes, and the accessors of a tensor. */
+#include "tensor/tensor_fields.h"
 
 #include "base/memory.h"
 
@@ -15,7 +15,7 @@ bool heed__shape_count(heed_shape s, int64_t *count)
 {
     if (s.rank < 1 || s.rank > HEED_MAX_RANK)
         return false;
-    /* A size of 0 must not hide the others: operators multiply them too. */
+    /* A size of 0 must not hide an overflow of the others: operators multiply them too. */
     int64_t product = 1;
     bool empty = false;
     for (int i = 0; i < s.rank; i++) {

@@ -9,16 +9,16 @@
 /* Fewer are an abbreviation: USA. */
 #define FEWEST 4
 
-/* A character on the way through a text. */
-typedef struct walk {
+/* Iterates over the characters of a text. */
+typedef struct cursor {
     const char *text;
-    size_t length, at, size; /* where the character is, its bytes */
+    size_t length, at, size; /* position of the character, its bytes */
     int32_t c;
     bool in_span;
-    heed__span span; /* this one, or the next */
-} walk;
+    heed__span span; /* the current span, or the next */
+} cursor;
 
-static bool step(walk *w)
+static bool step(cursor *w)
 {
     w->at += w->size;
     w->size = heed__utf8_next(w->text + w->at, w->length - w->at, &w->c);
@@ -28,10 +28,10 @@ static bool step(walk *w)
     return w->size > 0;
 }
 
-bool heed__is_shouted(const char *text, size_t length)
+bool heed__is_all_caps(const char *text, size_t length)
 {
     int64_t capitals = 0;
-    for (walk w = {.text = text, .length = length}; step(&w);) {
+    for (cursor w = {.text = text, .length = length}; step(&w);) {
         utf8proc_category_t kind = utf8proc_category(w.c);
         if (!w.in_span && kind == UTF8PROC_CATEGORY_LL)
             return false;
@@ -51,18 +51,18 @@ static bool is_cased(int32_t c)
     return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL;
 }
 
-/* The other letter may need more bytes; two become three at most. */
-static char *room_for(size_t length, heed_arena *arena)
+/* The other case may need more bytes: at most three for two. */
+static char *allocate_for(size_t length, heed_arena *arena)
 {
     return heed_arena_allocate(arena, 2 * length + 1);
 }
 
-const char *heed__quieten(const char *text, size_t *length, heed_arena *arena)
+const char *heed__to_lower(const char *text, size_t *length, heed_arena *arena)
 {
-    char *to = room_for(*length, arena);
+    char *to = allocate_for(*length, arena);
     bool begins = true; /* a sentence */
     size_t n = 0;
-    for (walk w = {.text = text, .length = *length}; to && step(&w);) {
+    for (cursor w = {.text = text, .length = *length}; to && step(&w);) {
         bool letter = !w.in_span && is_cased(w.c);
         bool alone = w.c == 'I' && !heed__word_before(text, w.at) &&
                      !heed__word_at(text, *length, w.at + w.size);
@@ -81,16 +81,16 @@ const char *heed__quieten(const char *text, size_t *length, heed_arena *arena)
     return to;
 }
 
-const char *heed__shout(const char *text, heed_arena *arena)
+const char *heed__to_upper(const char *text, heed_arena *arena)
 {
     const size_t length = strlen(text);
-    char *to = room_for(length, arena);
+    char *to = allocate_for(length, arena);
     size_t n = 0;
-    for (walk w = {.text = text, .length = length}; to && step(&w);) {
+    for (cursor w = {.text = text, .length = length}; to && step(&w);) {
         if (w.in_span) {
             memcpy(to + n, text + w.at, w.size);
             n += w.size;
-        } else if (w.c == 0xDF) { /* the German sharp s, which has no capital that anybody types */
+        } else if (w.c == 0xDF) { /* German sharp s, whose capital is rarely typed */
             n = put(to, put(to, n, 'S'), 'S');
         } else {
             n = put(to, n, utf8proc_toupper(w.c));

@@ -1,6 +1,6 @@
 /* lines.c: the lines of several files, one file after the other. */
-#include "base/lines.h"
 #include "base/error.h"
+#include "base/line_reader.h"
 #include "base/memory.h"
 
 #include <heed/text.h>
@@ -60,14 +60,4 @@ int64_t heed_lines_where(const heed_lines *l, const char **path)
 {
     *path = l->next > 0 ? l->path[l->next - 1] : "";
     return l->file ? heed__lines_number(l->file) : 0;
-}
-
-static heed_status next_line(void *context, const char **text, size_t *length, heed_error *err)
-{
-    return heed_lines_next(context, text, length, err);
-}
-
-heed_line_source heed_lines_source(heed_lines *l)
-{
-    return (heed_line_source){next_line, l};
 }

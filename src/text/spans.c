@@ -1,7 +1,6 @@
-/* spans.c: each kind of span has a function that says how many bytes of it begin at a place.  They
- * are asked one after the other at every place where a span can begin; none looks further than
- * the end of what it matches but by one character.  Cost: linear in the text, but for tags
- * and braces that never close, which are given up after MOST bytes. */
+/* spans.c: each kind of span has a function that returns how many bytes of it begin at a position.
+ * All are tried at every position where a span can begin; none looks more than one character beyond
+ * its match.  Cost: linear in the text; unclosed tags and braces are given up after MOST bytes. */
 #include "text/spans.h"
 #include "text/utf8.h"
 
@@ -9,17 +8,17 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* Bytes of a tag, of braces, of quoted code. */
+/* Most bytes of a tag, of braces, of quoted code. */
 #define MOST 200
 
-/* Bytes of the name of a mailbox. */
+/* Most bytes of the name of a mailbox. */
 #define MOST_MAILBOX 64
 
-/* The text from a place on, and how much stands before it. */
-typedef struct place {
+/* The text from a position on, and the bytes before it. */
+typedef struct cursor {
     const char *text;
     size_t left, before;
-} place;
+} cursor;
 
 /* ---- characters ---- */
 
@@ -51,23 +50,23 @@ bool heed__word_at(const char *text, size_t length, size_t at)
     return at < length && heed__utf8_next(text + at, length - at, &c) && is_word(c);
 }
 
-static bool word_at(const place *p, size_t i)
+static bool word_at(const cursor *p, size_t i)
 {
     return heed__word_at(p->text, p->left, i);
 }
 
-static char at(const place *p, size_t i)
+static char at(const cursor *p, size_t i)
 {
     return i < p->left ? p->text[i] : '\0';
 }
 
-static bool begins_word(const place *p)
+static bool begins_word(const cursor *p)
 {
     return !heed__word_before(p->text - p->before, p->before);
 }
 
-/* In small letters or large. */
-static bool starts_with(const place *p, const char *word)
+/* Ignoring case. */
+static bool starts_with(const cursor *p, const char *word)
 {
     size_t n = 0;
     for (; word[n]; n++) {
@@ -78,8 +77,8 @@ static bool starts_with(const place *p, const char *word)
     return true;
 }
 
-/* How many bytes from `i` on are of a kind. */
-static size_t run(const place *p, size_t i, bool (*is)(char))
+/* How many bytes from `i` on satisfy `is`. */
+static size_t run(const cursor *p, size_t i, bool (*is)(char))
 {
     size_t begin = i;
     while (i < p->left && is(p->text[i]))
@@ -89,8 +88,8 @@ static size_t run(const place *p, size_t i, bool (*is)(char))
 
 /* ---- addresses ---- */
 
-/* Bytes of an address: signs of ASCII, and letters of any script. */
-static size_t address_length(const place *p)
+/* Bytes of an address: ASCII characters, and letters of any script. */
+static size_t address_length(const cursor *p)
 {
     size_t n = 0;
     int32_t c;
@@ -100,10 +99,10 @@ static size_t address_length(const place *p)
     return n;
 }
 
-/* What ends a sentence or closes a bracket around an address is not of it. */
-static size_t without_stops(const place *p, size_t n)
+/* Punctuation that ends a sentence or closes a bracket around an address is not part of it. */
+static size_t without_stops(const cursor *p, size_t n)
 {
-    int64_t open = 0; /* brackets that are, less those that close */
+    int64_t open = 0; /* open brackets */
     for (size_t i = 0; i < n; i++)
         open += (p->text[i] == '(') - (p->text[i] == ')');
     for (; n > 0; n--) {
@@ -115,7 +114,7 @@ static size_t without_stops(const place *p, size_t n)
     return n;
 }
 
-static size_t web_address(const place *p)
+static size_t web_address(const cursor *p)
 {
     static const char *const schemes[] = {"http://", "https://", "ftp://", "file://", "www."};
     for (size_t i = 0; begins_word(p) && i < sizeof schemes / sizeof *schemes; i++) {
@@ -137,7 +136,7 @@ static bool in_host(char c)
     return is_alpha(c) || is_digit(c) || c == '-' || c == '.';
 }
 
-static size_t mail_address(const place *p)
+static size_t mail_address(const cursor *p)
 {
     if (!(is_alpha(at(p, 0)) || is_digit(at(p, 0))) || !begins_word(p))
         return 0;
@@ -149,13 +148,13 @@ static size_t mail_address(const place *p)
     size_t n = box + 1 + run(p, box + 1, in_host);
     while (n > box && !is_alpha(p->text[n - 1]))
         n--;
-    size_t letters = 0; /* of the last part of the host, behind a dot */
+    size_t letters = 0; /* of the last part of the host, after a dot */
     while (letters < n && is_alpha(p->text[n - 1 - letters]))
         letters++;
     return letters >= 2 && n - letters > box + 2 && p->text[n - 1 - letters] == '.' ? n : 0;
 }
 
-/* ---- places to be filled in ---- */
+/* ---- placeholders of programs ---- */
 
 static bool in_name(char c)
 {
@@ -163,7 +162,7 @@ static bool in_name(char c)
 }
 
 /* {name}, {0}, {}, {{name}}, ${name}, %{name} */
-static size_t braces(const place *p)
+static size_t braces(const cursor *p)
 {
     size_t begin = at(p, 0) == '$' || at(p, 0) == '%';
     size_t open = 0;
@@ -191,8 +190,8 @@ static bool is_size(char c)
     return c && strchr("hlLqjzt", c);
 }
 
-/* %s, %5.2f, %1$d, %(name)s, %lu; but not the sign in "50%d" or "100 % sure". */
-static size_t conversion(const place *p)
+/* %s, %5.2f, %1$d, %(name)s, %lu; but not the percent in "50%d" or "100 % sure". */
+static size_t conversion(const cursor *p)
 {
     if (at(p, 0) == '%' && at(p, 1) == '%')
         return 2;
@@ -217,11 +216,11 @@ static size_t conversion(const place *p)
     return kind && strchr("diouxXeEfFgGaAcspn@", kind) && !word_at(p, n + 1) ? n + 1 : 0;
 }
 
-/* ---- marks ---- */
+/* ---- markup ---- */
 
-/* Bytes up to and with `last`, none of them `never` or a control character; 0 if there are too
+/* Bytes up to and including `last`, without `never` or a control character; 0 if there are too
  * many. */
-static size_t up_to(const place *p, size_t from, char last, char never)
+static size_t up_to(const cursor *p, size_t from, char last, char never)
 {
     for (size_t i = from; i < p->left && i < MOST; i++) {
         if (p->text[i] == last)
@@ -233,7 +232,7 @@ static size_t up_to(const place *p, size_t from, char last, char never)
 }
 
 /* <b>, </b>, <br/>, <a href="...">, <!-- --> */
-static size_t tag(const place *p)
+static size_t tag(const cursor *p)
 {
     size_t name = at(p, 1) == '/' ? 2 : 1;
     return at(p, 0) == '<' && (is_alpha(at(p, name)) || at(p, 1) == '!') ? up_to(p, name, '>', '<')
@@ -246,7 +245,7 @@ static bool in_entity(char c)
 }
 
 /* &amp;, &#160; */
-static size_t entity(const place *p)
+static size_t entity(const cursor *p)
 {
     if (at(p, 0) != '&')
         return 0;
@@ -255,7 +254,7 @@ static size_t entity(const place *p)
 }
 
 /* `code` */
-static size_t code(const place *p)
+static size_t code(const cursor *p)
 {
     if (at(p, 0) != '`' || at(p, 1) == '`' || at(p, 1) == ' ')
         return 0;
@@ -271,14 +270,14 @@ static bool is_emoji(int32_t c)
            c == 0x2B55 || c == 0x231A || c == 0x231B || c == 0x23F0 || c == 0x23F3;
 }
 
-/* What only goes with one: variation selector, joiner, key cap, the letters of flags. */
+/* What only follows an emoji: variation selector, joiner, key cap, the letters of flags. */
 static bool joins_emoji(int32_t c)
 {
     return c == 0xFE0F || c == 0x200D || c == 0x20E3 || (c >= 0xE0020 && c <= 0xE007F);
 }
 
-/* Any number of them, one after the other. */
-static size_t emoji(const place *p)
+/* A sequence of any length. */
+static size_t emoji(const cursor *p)
 {
     int32_t c;
     size_t n = 0;
@@ -297,8 +296,8 @@ static const char *const units[] = {
     "W",    "°C",  "°F",  "K",   "px", "dpi", "ms",  "hPa", "kPa", "kcal",
 };
 
-/* 3.5 km: digits, at most one space, a unit, and no word behind it. */
-static size_t quantity(const place *p)
+/* 3.5 km: digits, at most one space, a unit, and no word after it. */
+static size_t quantity(const cursor *p)
 {
     if (!is_digit(at(p, 0)) || !begins_word(p) ||
         (p->before && (p->text[-1] == '.' || p->text[-1] == ',')))
@@ -316,11 +315,13 @@ static size_t quantity(const place *p)
     return 0;
 }
 
-/* Digits of a serial number; 10-12 and 3-2 have fewer, and may be written otherwise elsewhere. */
+/* Fewest digits of a serial number; 10-12 and 3-2 may be written differently in another
+ * language. */
 #define SERIAL_DIGITS 5
 
-/* 555-1234, 2026-11-17: digits in groups with hyphens between them, and nothing that goes on. */
-static size_t serial(const place *p)
+/* 555-1234, 2026-11-17: groups of digits with hyphens between them, not continued by other
+ * characters. */
+static size_t serial(const cursor *p)
 {
     if (!is_digit(at(p, 0)) || !begins_word(p) || (p->before && strchr(".,/-", p->text[-1])))
         return 0;
@@ -339,12 +340,12 @@ static size_t serial(const place *p)
 
 bool heed__span_next(const char *text, size_t length, size_t from, heed__span *span)
 {
-    static size_t (*const kinds[])(const place *) = {
+    static size_t (*const kinds[])(const cursor *) = {
         web_address, mail_address, braces, conversion, tag, entity, code, emoji, quantity, serial};
     for (size_t i = from; i < length; i++) {
-        if (((unsigned char)text[i] & 0xC0) == 0x80) /* inside of a character */
+        if (((unsigned char)text[i] & 0xC0) == 0x80) /* inside a character */
             continue;
-        place p = {text + i, length - i, i};
+        cursor p = {text + i, length - i, i};
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             size_t n = kinds[k](&p);
             if (n) {

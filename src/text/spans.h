@@ -1,6 +1,6 @@
-/* spans.h (internal): parts of a text that no translation may change: addresses of pages and of
- * people, places that a program fills in (%s, {name}), marks (<b>, &amp;, `code`), emoji,
- * quantities with their units, and numbers in groups (555-1234). */
+/* spans.h (internal): protected spans, parts of a text that a translation must not change: web and
+ * mail addresses, placeholders of programs (%s, {name}), markup (<b>, &amp;, `code`), emoji,
+ * quantities with units, and groups of digits (555-1234). */
 #ifndef HEED_TEXT_SPANS_H
 #define HEED_TEXT_SPANS_H
 
@@ -11,11 +11,11 @@ typedef struct heed__span {
     size_t begin, end;
 } heed__span;
 
-/* Whether a letter, an accent or a digit stands before, or at, this place of a UTF-8 text. */
+/* Whether there is a letter, an accent or a digit before, or at, this position of a UTF-8 text. */
 bool heed__word_before(const char *text, size_t at);
 bool heed__word_at(const char *text, size_t length, size_t at);
-/* The next one at or behind `at` of a UTF-8 text; false: there is none.  They never overlap if each
- * is looked for behind the last. */
+/* The next span at or after `at` of a UTF-8 text; false if there is none.  They never overlap if
+ * each search starts at the end of the last. */
 bool heed__span_next(const char *text, size_t length, size_t at, heed__span *span);
 
 #endif

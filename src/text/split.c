@@ -1,9 +1,9 @@
-/* split.c: cutting long texts at sentence ends.
+/* split.c: splitting long texts at sentence ends.
  *
- * A sentence ends behind . ! ? or an ellipsis, with the quotes and brackets that close behind it,
- * if spaces follow and then something that can begin a sentence: not a small letter.  A full stop
- * ends none behind an abbreviation, an initial or a number of one or two digits ("am 3. Oktober").
- * The full-width signs of Chinese and Japanese need no space.  Cost: linear in the text. */
+ * A sentence ends after . ! ? or an ellipsis and any closing quotes and brackets, if spaces follow
+ * and then something that can begin a sentence: not a lower-case letter.  A full stop does not end
+ * a sentence after an abbreviation, an initial or a number of one or two digits ("am 3.  Oktober").
+ * Full-width Chinese and Japanese punctuation needs no space.  Cost: linear in the text. */
 #include "text/split.h"
 #include "text/utf8.h"
 
@@ -39,7 +39,7 @@ static bool is_wide_stop(int32_t c)
     return c == 0x3002 || c == 0xFF01 || c == 0xFF1F || c == 0xFF61;
 }
 
-/* German closes with the quotes that English opens with, so both kinds count. */
+/* German closing quotes are English opening quotes, so both count. */
 static bool is_closer(int32_t c)
 {
     utf8proc_category_t k = utf8proc_category(c);
@@ -51,11 +51,12 @@ static bool can_begin(int32_t c)
 {
     utf8proc_category_t k = utf8proc_category(c);
     if (k == UTF8PROC_CATEGORY_PO)
-        return c == '"' || c == '\'' || c == 0xBF || c == 0xA1; /* and the Spanish openers */
+        return c == '"' || c == '\'' || c == 0xBF || c == 0xA1; /* and inverted ? and ! of
+                                                                 * Spanish */
     return k != UTF8PROC_CATEGORY_LL && k != UTF8PROC_CATEGORY_PE;
 }
 
-/* Where the characters for which `is` holds end, from `at` on. */
+/* The end of the characters from `at` on that satisfy `is`. */
 static size_t skip(const char *text, size_t length, size_t at, bool (*is)(int32_t))
 {
     int32_t c;
@@ -66,8 +67,8 @@ static size_t skip(const char *text, size_t length, size_t at, bool (*is)(int32_
 
 /* ---- sentence ends ---- */
 
-/* Without the full stop, small letters; English, German, French, Spanish.  What has a full stop
- * inside (z.B., e.g., U.S.) needs no entry, and neither do single letters. */
+/* Without the full stop, in lower case; English, German, French, Spanish.  Those with a full stop
+ * inside (z.B., e.g., U.S.)  and single letters need no entry. */
 static const char *const abbreviations[] = {
     "abb",  "abs",  "adm",  "approx", "apr",    "art",  "aug",  "bd",   "bspw", "bzw", "ca",
     "cap",  "capt", "cf",   "chap",   "co",     "col",  "corp", "dec",  "dept", "dez", "dipl",
@@ -94,7 +95,7 @@ static bool is_abbreviation(const char *word, size_t length)
     return false;
 }
 
-/* Whether the full stop at `stop` belongs to the word before it and ends no sentence. */
+/* Whether the full stop at `stop` belongs to the word before it and does not end a sentence. */
 static bool belongs_to_word(const char *text, size_t stop)
 {
     if (stop > 0 && text[stop - 1] == '.') /* an ellipsis */
@@ -126,7 +127,7 @@ static size_t next_sentence(const char *text, size_t length, size_t at, size_t n
     size_t closed = skip(text, length, at + n, is_closer);
     size_t next = skip(text, length, closed, is_space);
     int32_t first = 0;
-    /* French closes with a space before the guillemet; German may open with the same sign. */
+    /* French has a space before the closing guillemet; German may open with the same character. */
     size_t guillemet = heed__utf8_next(text + next, length - next, &first);
     if (first == 0xBB && skip(text, length, next + guillemet, is_space) > next + guillemet) {
         closed = next + guillemet;
@@ -154,7 +155,7 @@ size_t heed__sentence_end(const char *text, size_t length, size_t from)
 
 /* ---- parts ---- */
 
-/* Where the part that starts at `from` should end: at most max_bytes behind it, if it can. */
+/* Where the part that starts at `from` should end: at most max_bytes later, if possible. */
 static size_t part_end(const char *text, size_t length, size_t from, size_t max_bytes)
 {
     if (length - from <= max_bytes)
@@ -171,7 +172,7 @@ static size_t part_end(const char *text, size_t length, size_t from, size_t max_
         if (is_space(c))
             space = at;
         n = heed__utf8_next(text + at, length - at, &following);
-        /* Accents and joined emoji stay with what they belong to. */
+        /* Never inside a grapheme: accents, joined emoji. */
         if (utf8proc_grapheme_break_stateful(c, following, &state))
             cluster = at;
         c = following;

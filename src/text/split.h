@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Where the sentence that begins at `from` ends, with the spaces behind it; length if it is the
- * last.  Always behind `from`, unless that is the end. */
+/* Where the sentence that begins at `from` ends, with the spaces after it; length if it is the
+ * last.  Always after `from`, unless that is the end. */
 size_t heed__sentence_end(const char *text, size_t length, size_t from);
 
 #endif

@@ -1,5 +1,4 @@
-/* utf8.c: decoding is utf8proc's; plain ASCII, which is most of most text, passes eight bytes at a
- * time. */
+/* utf8.c: decoding is utf8proc's; plain ASCII is checked eight bytes at a time. */
 #include "text/utf8.h"
 
 #include <string.h>
@@ -10,7 +9,7 @@ size_t heed__utf8_next(const char *text, size_t length, int32_t *character)
     *character = -1;
     if (length == 0)
         return 0;
-    /* At most four bytes count, and utf8proc takes a signed length. */
+    /* At most four bytes are read, and utf8proc takes a signed length. */
     utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text,
                                           length < 4 ? (utf8proc_ssize_t)length : 4, character);
     return n > 0 ? (size_t)n : 0;

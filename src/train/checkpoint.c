@@ -90,7 +90,7 @@ static heed_status write_files(heed_trainer *t, const char *folder, heed_error *
 }
 
 /* `latest` tells people (and scripts) which save is the newest; resume looks for itself. */
-static heed_status point_latest(const heed_trainer *t, heed_error *err)
+heed_status heed__checkpoint_point_latest(const heed_trainer *t, heed_error *err)
 {
     heed__pathname temporary, path;
     char name[32];
@@ -166,10 +166,10 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
     t->saved_update = t->state.update;
     t->saved_scheduled = scheduled;
     heed__save_point(t, "renamed");
-    if ((status = point_latest(t, err)))
+    if ((status = heed__checkpoint_point_latest(t, err)))
         return status;
     heed__save_point(t, "latest");
-    status = heed__prune_unneeded(t, err);
+    status = heed__prune_unneeded(t, INT64_MAX, err);
     heed__save_point(t, "pruned");
     return status;
 }
@@ -350,7 +350,7 @@ heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err)
     if (!status)
         status = heed__prune_newer(t, to, err);
     if (!status)
-        status = point_latest(t, err);
+        status = heed__checkpoint_point_latest(t, err);
     t->state.rollbacks = rollbacks + 1;
     t->state.seconds = seconds;
     t->state.log_bytes = log_bytes;

@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "kernel/kernels.h"
 #include "nn/params.h"
+#include "train/trainer.h"
 
 #define MAX_MOMENTS 3
 /* Threads are cut apart at whole blocks: full vectors, no shared cache lines. */
@@ -187,11 +188,17 @@ static void step_part(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
-void heed_optimizer_step(heed_optimizer *o, double rate, int threads)
+void heed__optimizer_step(heed_optimizer *o, double rate, int threads)
 {
     o->updates++;
     struct step c = {o, rate};
     heed__parallel(threads, o->size, BLOCK, 4, step_part, &c);
+}
+
+void heed_optimizer_step(heed_optimizer *o, double rate, int threads)
+{
+    heed__optimizer_step(o, rate, threads);
+    heed_params_fold_state(o->params);
 }
 
 /* ---- asking ---- */

@@ -9,7 +9,8 @@
 
 struct pruning {
     const heed_trainer *t;
-    int64_t above; /* remove only saves newer than this; INT64_MIN: those that nothing needs */
+    int64_t above; /* remove only saves newer than this; INT64_MIN: those that nothing needs, */
+    int64_t below; /* if they are older than this */
     heed_status status;
     heed_error *err;
     const char *folder; /* of abandoned files */
@@ -30,7 +31,7 @@ static void prune_save(void *context, int64_t update)
     const heed_trainer *t = p->t;
     heed__pathname folder, weights, kept;
     bool older = p->above == INT64_MIN;
-    if (p->status || (older ? is_needed(t, update) : update <= p->above))
+    if (p->status || (older ? update >= p->below || is_needed(t, update) : update <= p->above))
         return;
     p->status =
         heed__pathname_format(folder, p->err, "%s/training/step-%lld", t->place, (long long)update);
@@ -53,7 +54,7 @@ static void prune_weights(void *context, int64_t update)
 {
     struct pruning *p = context;
     heed__pathname path;
-    if (p->status || heed__candidates_hold(&p->t->state, update))
+    if (p->status || update >= p->below || heed__candidates_hold(&p->t->state, update))
         return;
     p->status = heed__pathname_format(path, p->err, "%s/training/weights/step-%lld.safetensors",
                                       p->t->place, (long long)update);
@@ -95,22 +96,22 @@ static heed_status visit(const heed_trainer *t, const char *folder, const char *
     return status ? status : p->status;
 }
 
-heed_status heed__prune_unneeded(const heed_trainer *t, heed_error *err)
+heed_status heed__prune_unneeded(const heed_trainer *t, int64_t below, heed_error *err)
 {
-    struct pruning p = {t, INT64_MIN, HEED_OK, err, NULL};
+    struct pruning p = {.t = t, .above = INT64_MIN, .below = below, .err = err};
     heed_status status = visit(t, "training", "", prune_save, &p);
     return status ? status : visit(t, "training/weights", ".safetensors", prune_weights, &p);
 }
 
 heed_status heed__prune_newer(const heed_trainer *t, int64_t update, heed_error *err)
 {
-    struct pruning p = {t, update, HEED_OK, err, NULL};
+    struct pruning p = {.t = t, .above = update, .err = err};
     return visit(t, "training", "", prune_save, &p);
 }
 
 heed_status heed__prune_unfinished(const heed_trainer *t, heed_error *err)
 {
-    struct pruning p = {t, 0, HEED_OK, err, NULL};
+    struct pruning p = {.t = t, .err = err};
     static const char *const folders[] = {"", "/training"};
     heed_status status = visit(t, "training", ".tmp", prune_unfinished, &p);
     for (int i = 0; !status && i < 2; i++) {

@@ -1,9 +1,8 @@
 /* state.c: state.json of a save: where the run stands, and the sizes and checksums of the save's
  * files.  A number that is not there yet (the best score before the first validation) is null. */
-#include "base/file.h"
+#include "base/json.h"
 #include "train/trainer.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,55 +47,66 @@ static json_t *real_or_null(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-static json_t *lists_of(const heed__train_state *s)
+/* What there is no memory for must not be left out: `whole` goes false. */
+static void put(json_t *object, const char *name, json_t *value, bool *whole)
 {
-    json_t *lists = json_object(), *candidates = json_array(), *saves = json_array();
-    for (int i = 0; i < s->n_candidates; i++)
-        json_array_append_new(candidates, json_pack("[Io]", (json_int_t)s->candidates[i].update,
-                                                    real_or_null(s->candidates[i].score)));
-    for (int i = 0; i < s->n_saves; i++)
-        json_array_append_new(saves, json_integer(s->saves[i]));
-    json_object_set_new(lists, "candidates", candidates);
-    json_object_set_new(lists, "saves", saves);
-    return lists;
+    *whole = json_object_set_new(object, name, value) == 0 && *whole;
 }
 
-static json_t *files_of(const heed__save_file *files, int count)
+static void append(json_t *array, json_t *value, bool *whole)
+{
+    *whole = json_array_append_new(array, value) == 0 && *whole;
+}
+
+static void put_lists(json_t *root, const heed__train_state *s, bool *whole)
+{
+    json_t *candidates = json_array(), *saves = json_array();
+    for (int i = 0; i < s->n_candidates; i++)
+        append(candidates,
+               json_pack("[Io]", (json_int_t)s->candidates[i].update,
+                         real_or_null(s->candidates[i].score)),
+               whole);
+    for (int i = 0; i < s->n_saves; i++)
+        append(saves, json_integer(s->saves[i]), whole);
+    put(root, "candidates", candidates, whole);
+    put(root, "saves", saves, whole);
+}
+
+static void put_files(json_t *root, const heed__save_file *files, int count, bool *whole)
 {
     json_t *array = json_array();
     for (int i = 0; i < count; i++)
-        json_array_append_new(array, json_pack("{s:s, s:I, s:I}", "name", files[i].name, "bytes",
-                                               (json_int_t)files[i].sum.bytes, "crc32",
-                                               (json_int_t)files[i].sum.crc));
-    return array;
+        append(array,
+               json_pack("{s:s, s:I, s:I}", "name", files[i].name, "bytes",
+                         (json_int_t)files[i].sum.bytes, "crc32", (json_int_t)files[i].sum.crc),
+               whole);
+    put(root, "files", array, whole);
 }
 
 heed_status heed__state_write(const char *path, const heed__train_state *s, int64_t optimizer,
                               int64_t ema, const heed__save_file *files, int count, heed_error *err)
 {
     heed_error own = {0};
-    json_t *root = lists_of(s);
-    json_object_set_new(root, "format", json_integer(FORMAT_NUMBER));
-#define PUT(field) json_object_set_new(root, #field, json_integer(s->field));
+    json_t *root = json_object();
+    bool whole = true;
+    put(root, "format", json_integer(FORMAT_NUMBER), &whole);
+#define PUT(field) put(root, #field, json_integer(s->field), &whole);
     INTEGERS(PUT)
     LATER_INTEGERS(PUT)
 #undef PUT
-#define PUT(field) json_object_set_new(root, #field, real_or_null(s->field));
+#define PUT(field) put(root, #field, real_or_null(s->field), &whole);
     REALS(PUT)
 #undef PUT
-    json_object_set_new(root, "optimizer_updates", json_integer(optimizer));
-    json_object_set_new(root, "ema_updates", json_integer(ema));
-    json_object_set_new(root, "files", files_of(files, count));
-    char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17) | JSON_SORT_KEYS);
-    heed__atomic_file *f = NULL;
+    put(root, "optimizer_updates", json_integer(optimizer), &whole);
+    put(root, "ema_updates", json_integer(ema), &whole);
+    put_lists(root, s, &whole);
+    put_files(root, files, count, &whole);
+    char *text =
+        whole ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17) | JSON_SORT_KEYS) : NULL;
     if (!text)
         heed__fail(&own, HEED_MEMORY, "out of memory for '%.400s'", path);
     else
-        f = heed__atomic_open(path, NULL, &own);
-    if (f && heed__atomic_write(f, text, strlen(text), &own))
-        heed__atomic_abandon(f);
-    else if (f)
-        heed__atomic_commit(f, &own);
+        heed_text_save(path, text, &own);
     json_free_t release;
     json_get_alloc_funcs(NULL, &release);
     release(text);
@@ -177,17 +187,11 @@ heed_status heed__state_read(const char *path, heed__train_state *s, int64_t *op
                              int64_t *ema, heed__save_file files[HEED_SAVE_FILES], int *count,
                              heed_error *err)
 {
-    const void *bytes;
-    size_t size;
-    heed_status status = heed__file_map(path, &bytes, &size, err);
-    if (status)
-        return status;
-    json_error_t wrong;
-    struct reading r = {json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &wrong), NULL};
-    heed__file_unmap(bytes, size);
+    heed_error own = {0};
+    struct reading r = {heed__json_open(path, &own), NULL};
     if (!r.root)
-        return heed__fail(err, HEED_FORMAT, "cannot read '%.300s' line %d: %.150s", path,
-                          wrong.line, wrong.text);
+        return heed__fail(err, own.status, "%s", own.text);
+    heed_status status = HEED_OK;
     *s = (heed__train_state){0};
 #define GET(field) s->field = integer_at(&r, #field);
     INTEGERS(GET)

@@ -1,20 +1,22 @@
 /* trainer.h: what the files of the trainer share.
  *
  *     recipe.c      options: stored, compared on resume;  recipe_check.c  which are refused
- *     prepare.c     model and directory: what comes before the first update
- *     prepare_text.c  corpora and vocabularies
+ *     translation_new.c   model and directory: what comes before the first update;  stage.c  where
+ *     translation_text.c  corpora and vocabularies
  *     trainer.c     the loop
  *     update.c      one update
  *     checkpoint.c  saves;  state.c  their state.json;  prune.c  which stay;  average.c  their mean
- *     validate.c    loss and translations of the validation set
+ *     translation_valid.c  loss and translations of the validation set
  *     log_jsonl.c, tensorboard.c, curves.c   what a run leaves to look at */
 #ifndef HEED_TRAIN_TRAINER_H
 #define HEED_TRAIN_TRAINER_H
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/folder.h"
 #include "base/memory.h"
-#include "text/names.h"
-#include "train/folder.h"
+#include "data/names.h"
+#include "tensor/finite.h"
 #include <heed/train.h>
 
 #define HEED_MAX_AVERAGE 100
@@ -116,7 +118,7 @@ heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *
 bool heed__metric_better(int metric, double score, double than);
 const char *heed__metric_name(int metric);
 
-/* ---- prepare_text.c ---- */
+/* ---- translation_text.c ---- */
 heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err);
 /* new: they are learned, or copied, into t->place first.  Sets the model's sizes. */
 heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, heed_error *err);
@@ -125,7 +127,7 @@ heed_status heed__trainer_open_names(heed_trainer *t, bool new_folder, heed_erro
 /* Sets text and extra_length from the sentence pairs. */
 heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err);
 
-/* ---- prepare.c ---- */
+/* ---- translation_new.c ---- */
 /* Of a pair on either side, EOS included; and the option that sets it. */
 int64_t heed__trainer_max_tokens(const heed_trainer *t);
 const char *heed__trainer_max_tokens_option(const heed_trainer *t);
@@ -133,8 +135,16 @@ const char *heed__trainer_max_tokens_option(const heed_trainer *t);
 int64_t heed__trainer_left_out(const heed_trainer *t);
 void heed__trainer_say(const heed_trainer *t, heed_log_level level, const char *format, ...)
     HEED_PRINTF(3, 4);
+/* A copy that lives as long as the trainer. */
+const char *heed__trainer_keep_text(heed_trainer *t, const char *text, heed_error *err);
 /* Moves the prepared folder to its own name, with a first save in it. */
 heed_status heed__trainer_settle(heed_trainer *t, heed_error *err);
+
+/* ---- stage.c ---- */
+/* Makes the folder in which a new one is prepared, and locks it: t->place. */
+heed_status heed__trainer_stage(heed_trainer *t, heed_error *err);
+/* STATE if another process trains t->place. */
+heed_status heed__trainer_lock(heed_trainer *t, heed_error *err);
 
 /* ---- update.c ---- */
 typedef struct heed__update {
@@ -142,6 +152,7 @@ typedef struct heed__update {
     int64_t source_tokens, target_tokens, pairs, target_bytes;
     int64_t epoch;
     double norm, rate;
+    heed__origin origin; /* of a loss that is not finite */
 } heed__update;
 /* Update number state.update + 1.  NUMERIC, with the first bad tensor named, if it must not be
  * believed; the weights have not moved then. */
@@ -151,6 +162,10 @@ heed_status heed__trainer_update(heed_trainer *t, heed__update *u, heed_error *e
 heed_status heed__trainer_believe(const heed_trainer *t, const char *what, double loss,
                                   heed_error *err);
 
+/* ---- optimizer.c ---- */
+/* heed_optimizer_step without the state: an update with several sets folds it in at its end. */
+void heed__optimizer_step(heed_optimizer *o, double rate, int threads);
+
 /* ---- checkpoint.c ---- */
 /* scheduled: at an update that the recipe decides, not the clock or a signal. */
 heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *err);
@@ -158,6 +173,8 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
 heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err);
 /* The last scheduled save; removes the newer ones. */
 heed_status heed__checkpoint_roll_back(heed_trainer *t, heed_error *err);
+/* Makes training/latest the save of state.update. */
+heed_status heed__checkpoint_point_latest(const heed_trainer *t, heed_error *err);
 void heed__save_point(const heed_trainer *t, const char *where);
 #define HEED_SAVED_WEIGHTS "model.safetensors"
 #define HEED_SAVED_AVERAGE "average.safetensors"
@@ -177,8 +194,9 @@ heed_status heed__state_read(const char *path, heed__train_state *s, int64_t *op
                              heed_error *err);
 
 /* ---- prune.c ---- */
-/* Saves and weights that nothing needs any more; saves after an update; what a kill left of one. */
-heed_status heed__prune_unneeded(const heed_trainer *t, heed_error *err);
+/* Saves and weights before update `below` that nothing needs any more; saves after an update; what
+ * a kill left of one. */
+heed_status heed__prune_unneeded(const heed_trainer *t, int64_t below, heed_error *err);
 heed_status heed__prune_newer(const heed_trainer *t, int64_t update, heed_error *err);
 heed_status heed__prune_unfinished(const heed_trainer *t, heed_error *err);
 /* The weights of a save, whether it is whole or only its weights were kept. */
@@ -191,7 +209,7 @@ bool heed__candidates_hold(const heed__train_state *s, int64_t update);
 /* Replaces the weights by the mean of the candidates'; *count: how many could be read. */
 heed_status heed__candidates_average(heed_trainer *t, int *count, heed_error *err);
 
-/* ---- validate.c ---- */
+/* ---- translation_valid.c ---- */
 typedef struct heed__validation {
     double loss, bleu, chrf; /* NAN where not measured */
     bool stopped;            /* somebody asked to: nothing above counts */

@@ -4,15 +4,33 @@
 
 #include <math.h>
 
-/* The first tensor with an entry that is not finite, among weights or gradients; NULL if none. */
-static const char *first_bad(const heed_params *p, bool gradients)
+static bool is_finite(const heed_tensor *x, const heed_real *numbers)
+{
+    for (int64_t k = 0; numbers && k < heed_tensor_count(x); k++)
+        if (!isfinite(numbers[k]))
+            return false;
+    return true;
+}
+
+/* The first tensor whose weights are not finite; NULL if none. */
+static const char *bad_weights(const heed_params *p)
 {
     for (int i = 0; i < heed_params_count(p); i++) {
-        heed_param_info e = heed_params_entry(p, i);
-        const heed_real *x = gradients ? heed_tensor_grad(e.tensor) : heed_tensor_data(e.tensor);
-        for (int64_t k = 0; x && k < heed_tensor_count(e.tensor); k++)
-            if (!isfinite(x[k]))
-                return e.name;
+        const heed_param_info e = heed_params_entry(p, i);
+        if (!is_finite(e.tensor, heed_tensor_data(e.tensor)))
+            return e.name;
+    }
+    return NULL;
+}
+
+/* The last tensor whose gradient is not: from where it began, NaN spreads to all that comes before
+ * in the forward pass. */
+static const char *bad_gradient(const heed_params *p)
+{
+    for (int i = heed_params_count(p); i-- > 0;) {
+        const heed_param_info e = heed_params_entry(p, i);
+        if (!is_finite(e.tensor, heed_tensor_grad(e.tensor)))
+            return e.name;
     }
     return NULL;
 }
@@ -25,19 +43,28 @@ static double shown(double x)
 
 static heed_status diverged(const heed_trainer *t, const heed__update *u, heed_error *err)
 {
-    const char *weight = first_bad(t->params, false);
-    const char *gradient = weight ? NULL : first_bad(t->params, true);
+    const char *weight = bad_weights(t->params);
+    const char *gradient = weight || u->origin.op ? NULL : bad_gradient(t->params);
+    const long long update = (long long)t->state.update + 1;
     double loss = shown(u->nll / (double)u->target_tokens);
     if (weight || gradient)
         return heed__fail(err, HEED_NUMERIC,
                           "update %lld: the %s of '%.200s' %s not finite (loss %.4g a token, "
                           "learning rate %.4g)",
-                          (long long)t->state.update + 1, weight ? "weights" : "gradient",
-                          weight ? weight : gradient, weight ? "are" : "is", loss, u->rate);
+                          update, weight ? "weights" : "gradient", weight ? weight : gradient,
+                          weight ? "are" : "is", loss, u->rate);
+    if (u->origin.op)
+        return heed__fail(
+            err, HEED_NUMERIC,
+            "update %lld: the loss is %.4g a token: the result of %s%s%.200s%s is not "
+            "finite (learning rate %.4g)",
+            update, loss, u->origin.op, u->origin.parameter ? " with '" : "",
+            u->origin.parameter ? u->origin.parameter : "", u->origin.parameter ? "'" : "",
+            u->rate);
     return heed__fail(err, HEED_NUMERIC,
                       "update %lld: the loss is %.4g a token, gradient norm %.4g, learning rate "
                       "%.4g",
-                      (long long)t->state.update + 1, loss, shown(u->norm), u->rate);
+                      update, loss, shown(u->norm), u->rate);
 }
 
 /* Of an update, counted from 1. */
@@ -50,7 +77,7 @@ static double rate_of(const heed_trainer *t, int64_t update)
 heed_status heed__trainer_believe(const heed_trainer *t, const char *what, double loss,
                                   heed_error *err)
 {
-    const char *weight = first_bad(t->params, false);
+    const char *weight = bad_weights(t->params);
     double rate = rate_of(t, t->state.update);
     if (weight)
         return heed__fail(err, HEED_NUMERIC,
@@ -68,11 +95,11 @@ static void count_tokens(const heed_trainer *t, heed__update *u)
 {
     for (int64_t i = 0; i < t->recipe.train.accumulate; i++) {
         const heed_batch *b = &t->micro[i];
-        u->pairs += b->pairs;
-        u->source_tokens += b->pairs ? b->source->rows : 0;
-        u->target_tokens += b->pairs ? b->target->rows : 0;
-        for (int64_t k = 0; k < b->pairs; k++)
-            u->target_bytes += (int64_t)heed_corpus_pair(t->corpus, b->pair[k]).target_length;
+        u->pairs += b->examples;
+        u->source_tokens += b->examples ? b->source.rows->rows : 0;
+        u->target_tokens += b->examples ? b->target.rows->rows : 0;
+        for (int64_t k = 0; k < b->examples; k++)
+            u->target_bytes += (int64_t)heed_corpus_pair(t->corpus, b->example[k]).target_length;
         if (i == 0)
             u->epoch = b->epoch;
     }
@@ -83,7 +110,7 @@ static heed_status gradients(heed_trainer *t, heed__update *u, heed_error *err)
     double weight = 1.0 / (double)u->target_tokens;
     for (int64_t i = 0; i < t->recipe.train.accumulate; i++) {
         double nll = 0;
-        if (!t->micro[i].pairs)
+        if (!t->micro[i].examples)
             continue;
         heed_tape_reset(t->tape);
         heed_tape_step(t->tape, (uint64_t)t->state.update + 1, (uint32_t)i, 0);
@@ -92,6 +119,8 @@ static heed_status gradients(heed_trainer *t, heed__update *u, heed_error *err)
             return heed__fail(err, heed_tape_error(t->tape)->status, "%s",
                               heed_tape_error(t->tape)->text);
         u->nll += nll;
+        if (!isfinite(nll) && !u->origin.op)
+            u->origin = heed__tape_not_finite(t->tape);
     }
     return HEED_OK;
 }

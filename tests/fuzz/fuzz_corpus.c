@@ -1,7 +1,7 @@
 /* fuzz_corpus.c: libFuzzer target for corpora.  Whatever the bytes, plain or gzip, opening them as
  * a TSV must end in an error with a text, or in pairs of one line of UTF-8 each, with every line
  * accounted for.  Corpus: tests/fuzz/corpus. */
-#include <heed/text.h>
+#include <heed/data.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 # Catches an installation that lacks something: a program outside the tree is built from what was
 # installed alone, by pkg-config, with the shared libheed and with libheed.a, as C and as C++;
 # uninstall leaves nothing.
-# And a first page that does not work: the programs in the comments that open heed.h and decode.h are
+# And a first page that does not work: the programs in the comments that open heed.h and translate.h are
 # cut out of the installed headers and built as they stand.
 set -eu
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -54,7 +54,7 @@ check 'static needs no libheed.so' sh -c "! readelf -d '$stage/c-static' | grep 
 # program HEADER: the lines of its first comment that are set in, without what sets them in.
 program() { sed -n '1,/\*\/$/{s/^ \*     //p;s/^ \*$//p;}' "$at/include/heed/$1"; }
 program heed.h >"$stage/xor.c"
-program decode.h >"$stage/say.c"
+program translate.h >"$stage/say.c"
 # learns COMPILER: the program in the comment builds without a warning and ends with a small loss.
 learns() {
     # shellcheck disable=SC2046,SC2086
@@ -65,7 +65,7 @@ learns() {
 check "heed.h's program, C" learns 'gcc -std=c11 -x c'
 check "heed.h's program, C++" learns 'g++ -std=c++20 -x c++'
 
-# translates COMPILER: decode.h's program says what the program says, with a model of a second's
+# translates COMPILER: translate.h's program says what the program says, with a model of a second's
 # training.
 awk 'BEGIN { for (i = 0; i < 400; i++) print "w" i % 20 " w" i % 7 "\tv" i % 20 " v" i % 7 }' >"$stage/pairs"
 "$at/bin/heed" train --model "$stage/m" --tsv "$stage/pairs" --hold-out 20 --tokens whitespace \
@@ -79,8 +79,8 @@ translates() {
         [ -n "$found" ] && [ "$found" = "$expected_line" ] ||
         { echo "found '$found', expected '$expected_line'"; return 1; }
 }
-check "decode.h's program, C" translates 'gcc -std=c11 -x c'
-check "decode.h's program, C++" translates 'g++ -std=c++20 -x c++'
+check "translate.h's program, C" translates 'gcc -std=c11 -x c'
+check "translate.h's program, C++" translates 'g++ -std=c++20 -x c++'
 
 check 'pkg-config version' [ "$(package --modversion)" = "$version" ]
 # The shared program depends on the name that stays compatible, not on this very version.

@@ -1,0 +1,87 @@
+/* cmd_help.c: `heed help [command]`; the same tables as manual pages and shell completion. */
+#include "cmd_help.h"
+#include "command.h"
+
+#include <stdio.h>
+
+struct settings {
+    bool man;
+    int completion;
+};
+static const char *const shells[] = {"none", "bash", "zsh", NULL};
+static const heed_option fields[] = {
+    HEED_OPTION_BOOL(struct settings, man, "man", NULL, "print the manual page (roff)"),
+    HEED_OPTION_CHOICE(struct settings, completion, "completion", "none", shells,
+                       "print the completion script of a shell"),
+};
+static const char *const examples[] = {"heed help bench", "heed help bench train",
+                                       "heed help --man train | man -l -",
+                                       "source <(heed help --completion bash)", NULL};
+const heed_option_set help_options = {
+    .command = "heed help",
+    .summary = "Show what heed can do, or how one command is used",
+    .arguments = "[command [part]]",
+    .most = 2,
+    .fields = fields,
+    .count = sizeof fields / sizeof *fields,
+    .examples = examples,
+};
+
+void print_overview(void)
+{
+    printf("heed %s: a Transformer toolkit\n\nusage: heed <command> [options] [files]\n\n",
+           heed_version());
+    for (const command *c = commands; c->name; c++)
+        printf("  %-10s  %s\n", c->name, c->options->summary);
+    printf("\n'heed help <command>' says more about one of them.\n");
+}
+
+/* heed(1): the commands, each with a page of its own. */
+static void print_main_page(void)
+{
+    printf(".TH HEED 1 \"\" \"heed %s\" \"heed manual\"\n.SH NAME\nheed \\- train, translate and "
+           "look inside attention models on ordinary processors\n.SH SYNOPSIS\n.B heed\n"
+           "command [options] [files]\n.SH COMMANDS\n",
+           heed_version());
+    for (const command *c = commands; c->name; c++)
+        printf(".TP\n.BR heed\\-%s (1)\n%s\n", c->name, c->options->summary);
+    printf(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 130 interrupted\n"
+           ".SH ENVIRONMENT\n.TP\n.B HEED_ISA\nthe instruction set to use: baseline, avx2 or "
+           "avx512\n");
+}
+
+static int print_page(const char *name, heed_arena *arena)
+{
+    const command *c = name ? command_find(name) : NULL;
+    const char *text = c ? heed_option_man(c->options, arena) : NULL;
+    if (!name)
+        print_main_page();
+    else if (text)
+        fputs(text, stdout);
+    else if (c)
+        complain("out of memory");
+    return !name || text ? EXIT_DONE : c ? EXIT_FAILED : EXIT_USAGE;
+}
+
+int help_run(int argc, const char *const *argv)
+{
+    invocation in;
+    struct settings s;
+    int code = EXIT_DONE;
+    if (!invocation_begin(&in, &help_options, argc, argv, &s)) {
+        code = in.exit_code;
+    } else if (s.man) {
+        code = print_page(in.words.count ? in.words.items[0] : NULL, in.arena);
+    } else if (s.completion) {
+        (s.completion == 1 ? print_bash_completion : print_zsh_completion)();
+    } else if (in.words.count == 0) {
+        print_overview();
+    } else {
+        /* A command explains itself and its parts. */
+        const char *const rest[] = {in.words.count > 1 ? in.words.items[1] : "--help", "--help"};
+        const command *c = command_find(in.words.items[0]);
+        code = c ? c->run(in.words.count > 1 ? 2 : 1, rest) : EXIT_USAGE;
+    }
+    invocation_end(&in);
+    return code;
+}

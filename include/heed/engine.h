@@ -1,0 +1,129 @@
+/* engine.h: a model ready to decode: engines, sessions of rows, and model directories. */
+#ifndef HEED_ENGINE_H
+#define HEED_ENGINE_H
+
+#include <heed/data.h>
+#include <heed/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- engines and sessions ---- */
+
+/* A model ready to decode: immutable, shared by threads.  The weights of a Transformer with scaled
+ * dot, dot or cosine scores are packed, as numbers or, from a directory that `heed convert
+ * --quantize` wrote, as bytes in the mapped file. */
+typedef struct heed_engine heed_engine;
+/* Opens a model directory; its vocabulary is not read. */
+heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocator, heed_error *err);
+/* Of a model in memory: one that is packed is copied as it is now, any other is borrowed. */
+heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocator, heed_error *err);
+void heed_engine_free(heed_engine *e);
+/* Opens the shortlist of a model directory (heed_shortlist_train), for sessions that ask for it. */
+heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_error *err);
+const heed_model_config *heed_engine_configuration(const heed_engine *e);
+/* Of a weight that is a whole number, 8; 0: they are floating-point numbers. */
+int heed_engine_weight_bits(const heed_engine *e);
+
+/* One state of decoding: rows of hypotheses that are added, extended and reordered.  One thread at
+ * a time.  What a row of a packed model gives depends neither on the other rows nor on the number
+ * of threads. */
+typedef struct heed_session heed_session;
+/* What may follow some rows: log p of what stands in column j is logit[row*columns + j] -
+ * log_z[row]. */
+typedef struct heed_scores {
+    const heed_real *logit; /* (rows,columns) */
+    const heed_real *log_z; /* (rows) log of the sum of the exponentials */
+    int64_t columns;        /* V; with a shortlist, the most that a row has */
+    /* (rows) with a shortlist: which tokens a row's first columns are, ascending; NULL: column j is
+     * token j */
+    const heed_tokens *choice;
+    /* (rows, columns / HEED_PEAK_COLUMNS rounded up) the largest of so many logits; NULL: not known
+     */
+    const heed_real *peak;
+} heed_scores;
+#define HEED_PEAK_COLUMNS 256
+typedef struct heed_session_options {
+    int threads; /* that work inside */
+    bool
+        shortlist; /* the engine's, if it has one open: logits of a sentence's likely tokens only */
+} heed_session_options;
+heed_session *heed_session_new(const heed_engine *e, const heed_session_options *options,
+                               const heed_allocator *allocator, heed_error *err);
+void heed_session_free(heed_session *s);
+/* Encodes sources (ids without EOS): one row each, behind those that are there.  Sessions of models
+ * that are not packed take new ones only when they have no rows. */
+heed_status heed_session_add(heed_session *s, const heed_tokens *source, int64_t count,
+                             heed_error *err);
+/* Tokens that are appended to one row, and what is wanted of them. */
+typedef struct heed_extension {
+    int64_t row;
+    heed_tokens tokens;    /* at least one; the first of a new row is BOS */
+    const int32_t *wanted; /* (tokens.count) or NULL: */
+    heed_real *log_p;      /* (tokens.count) receives log P(wanted[i] | source, tokens up to i);
+                            * -infinity where a shortlist leaves it out */
+    bool last;             /* what may follow the last token */
+} heed_extension;
+/* Rows take several tokens each; the result is that of single steps, bit for bit.  Rows are named
+ * once, in ascending order; others stay as they are.  *last, which may be NULL where no extension
+ * wants it, has a row for each that does; it lives until the next call.  No more than 64 rows of
+ * logits are made for log_p.  Sessions of models that are not packed take one token for every row.
+ */
+heed_status heed_session_extend(heed_session *s, const heed_extension *x, int64_t count,
+                                heed_scores *last, heed_error *err);
+/* Extends every row by one token, a new row by BOS.  *out lives until the next call. */
+heed_status heed_session_step(heed_session *s, const int32_t *token, heed_scores *out,
+                              heed_error *err);
+/* Takes back the tokens of a row behind the first `length`. */
+heed_status heed_session_rewind(heed_session *s, int64_t row, int64_t length, heed_error *err);
+/* Row r continues row parent[r]; a row that nobody names is released.  Rows stay in the order of
+ * their sentences. */
+heed_status heed_session_reorder(heed_session *s, const int32_t *parent, int64_t rows,
+                                 heed_error *err);
+void heed_session_clear(heed_session *s);
+
+/* Every attention of a pair of sentences (ids without EOS), as heed_model_attention gives it.
+ * Lives in the arena. */
+heed_status heed_engine_attention(const heed_engine *e, const heed_tokens *source,
+                                  const heed_tokens *target, heed_arena *arena,
+                                  const heed_attention_map **maps, int64_t *count, heed_error *err);
+/* ---- model directories ---- */
+
+/* What config.json holds beside the model's own configuration. */
+typedef struct heed_text_config {
+    int tokens;             /* heed_vocab_kind */
+    const char *bpe_joiner; /* whitespace tokens only; NULL: none */
+    /* Source tokens of the sentences seen in training: of 90 in 100 at most so many, and of the
+     * longest.  A line with more than the first is cut at sentence ends, and a sentence with more
+     * than the second is cut in itself.  0: not known; no more than 250 are taken at once in any
+     * case. */
+    int64_t trained_length, trained_longest;
+    bool protects; /* the model knows placeholders */
+} heed_text_config;
+/* Writes config.json, whole or not at all; reads it back.  Texts live in the arena. */
+heed_status heed_model_describe(const char *folder, const heed_model_config *model,
+                                const heed_text_config *text, heed_error *err);
+heed_status heed_model_read_config(const char *folder, heed_arena *arena, heed_model_config *model,
+                                   heed_text_config *text, heed_error *err);
+/* The vocabularies of a directory: shared.spm, or source.spm and target.spm, or the same names
+ * ending in .vocab.  With a shared one *source == *target. */
+heed_status heed_vocabs_open(const char *folder, const char *joiner,
+                             const heed_allocator *allocator, heed_vocab **source,
+                             heed_vocab **target, heed_error *err);
+void heed_vocabs_free(heed_vocab *source, heed_vocab *target);
+
+/* What a model's numbers are stored as.  Bytes: matrices in 8 bits with a scale for each column,
+ * laid out as decoding reads them. */
+typedef enum heed_number_kind {
+    HEED_NUMBERS_FP32,
+    HEED_NUMBERS_FP16,
+    HEED_NUMBERS_INT8,
+} heed_number_kind;
+/* Writes the model of a directory to a new one, with its vocabulary. */
+heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,336 @@
+/* corpus.c: sentence pairs from files, and an index that finds each of them: 24 bytes a pair, the
+ * text itself stays in the mapped files.  Opening reads every file twice: first it is checked and
+ * its lines are counted (so that files of different length are refused before anything is logged
+ * about their lines), then its usable pairs are entered. */
+#include "data/corpus.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/string.h"
+#include "data/corpus_file.h"
+#include "text/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+/* Skipped lines of each kind that are logged individually. */
+#define NAMED 10
+/* The random stream of held-out pairs. */
+#define HOLD_OUT_STREAM 0x686f6c64
+
+/* Lengths fit 32 bits: a line has at most HEED_LINE_LIMIT bytes. */
+struct entry {
+    const char *source, *target;
+    uint32_t source_length, target_length;
+};
+
+struct heed_corpus {
+    heed_allocator allocator;
+    heed__text_file *file; /* source and target of each pair of files, then the TSVs */
+    int64_t files;
+    struct entry *index;
+    int64_t capacity; /* of index; report.pairs of it are in use */
+    heed_corpus_report report;
+};
+
+/* A corpus being opened.  Messages about lines are held back until some line is known to be usable:
+ * if none is, the counts alone are reported. */
+struct opening {
+    heed_corpus *c;
+    const heed_corpus_files *names;
+    const heed_log_sink *log;
+    heed_error *err;
+    heed__string held[3 * NAMED];
+    int holding;
+};
+
+static void say(const heed_log_sink *log, const char *line)
+{
+    if (log && log->write)
+        log->write(log->context, HEED_LOG_WARNING, line);
+}
+
+static void skip(struct opening *o, int64_t *count, const char *path, int64_t line,
+                 const char *what)
+{
+    if (++*count > NAMED)
+        return;
+    heed__string *s = &o->held[o->holding++];
+    heed__string_init(s, &o->c->allocator);
+    heed__string_format(s, "'%.300s' line %lld %s: pair skipped", path, (long long)line, what);
+}
+
+/* Unicode white space, control characters, and the two zero-width characters. */
+static bool is_blank(int32_t c)
+{
+    return c <= 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0x1680 || (c >= 0x2000 && c <= 0x200b) ||
+           c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000 || c == 0xfeff;
+}
+
+static bool all_blank(const char *text, size_t length)
+{
+    int32_t c;
+    size_t n;
+    while ((n = heed__utf8_next(text, length, &c)) != 0 && is_blank(c)) {
+        text += n;
+        length -= n;
+    }
+    return length == 0;
+}
+
+static uint32_t add_to(uint32_t checksum, const heed_pair *p)
+{
+    uLong crc = crc32_z(checksum, (const Bytef *)p->source, p->source_length);
+    crc = crc32_z(crc, (const Bytef *)"\t", 1);
+    crc = crc32_z(crc, (const Bytef *)p->target, p->target_length);
+    return (uint32_t)crc32_z(crc, (const Bytef *)"\n", 1);
+}
+
+/* Enters the pair, or logs which side is unusable. */
+static void enter(struct opening *o, heed_pair p, const char *source_path, const char *target_path,
+                  int64_t line)
+{
+    heed_corpus_report *r = &o->c->report;
+    size_t bad = 0;
+    bool source_valid = heed_utf8_valid(p.source, p.source_length, &bad);
+    if (!source_valid || !heed_utf8_valid(p.target, p.target_length, &bad)) {
+        char what[64];
+        snprintf(what, sizeof what, "is not UTF-8 (byte %zu%s)", bad + 1,
+                 source_valid && source_path == target_path ? " of the target" : "");
+        skip(o, &r->broken, source_valid ? target_path : source_path, line, what);
+    } else if (all_blank(p.source, p.source_length)) {
+        skip(o, &r->empty, source_path, line,
+             source_path == target_path ? "has an empty source" : "is empty");
+    } else if (all_blank(p.target, p.target_length)) {
+        skip(o, &r->empty, target_path, line,
+             source_path == target_path ? "has an empty target" : "is empty");
+    } else {
+        o->c->index[r->pairs++] = (struct entry){p.source, p.target, (uint32_t)p.source_length,
+                                                 (uint32_t)p.target_length};
+        r->source_bytes += (int64_t)p.source_length;
+        r->target_bytes += (int64_t)p.target_length;
+        r->checksum = add_to(r->checksum, &p);
+    }
+}
+
+static void enter_pair_of_files(struct opening *o, int i)
+{
+    heed__text_file *source = &o->c->file[2 * i], *target = source + 1;
+    heed_pair p;
+    for (int64_t line = 1; heed__text_file_line(source, &p.source, &p.source_length) &&
+                           heed__text_file_line(target, &p.target, &p.target_length);
+         line++)
+        enter(o, p, o->names->source[i], o->names->target[i], line);
+}
+
+static void enter_tsv(struct opening *o, int i)
+{
+    heed__text_file *f = &o->c->file[2 * o->names->pairs + i];
+    const char *path = o->names->tsv[i], *text;
+    size_t length;
+    for (int64_t line = 1; heed__text_file_line(f, &text, &length); line++) {
+        const char *tab = memchr(text, '\t', length);
+        if (!tab) {
+            skip(o, &o->c->report.untabbed, path, line, "has no tab");
+            continue;
+        }
+        heed_pair p = {.source = text, .source_length = (size_t)(tab - text), .target = tab + 1};
+        p.target_length = length - p.source_length - 1;
+        const char *second = memchr(p.target, '\t', p.target_length);
+        if (second)
+            p.target_length = (size_t)(second - p.target);
+        enter(o, p, path, path, line);
+    }
+}
+
+static heed_status check_names(const heed_corpus_files *f, heed_error *err)
+{
+    bool good = f && f->pairs >= 0 && f->tsvs >= 0 && (!f->pairs || (f->source && f->target)) &&
+                (!f->tsvs || f->tsv);
+    for (int i = 0; good && i < f->pairs; i++)
+        good = f->source[i] && f->target[i];
+    for (int i = 0; good && i < f->tsvs; i++)
+        good = f->tsv[i] != NULL;
+    if (!good || f->pairs + (int64_t)f->tsvs == 0)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "no corpus: expected names of source and target files, or of TSV files");
+    return HEED_OK;
+}
+
+/* Opens every file and adds up the lines. */
+static heed_status open_files(struct opening *o)
+{
+    const heed_corpus_files *names = o->names;
+    heed_corpus *c = o->c;
+    for (int i = 0; i < names->pairs; i++) {
+        heed__text_file *source = &c->file[2 * i], *target = source + 1;
+        if (heed__text_file_open(source, names->source[i], &c->allocator, o->err) ||
+            heed__text_file_open(target, names->target[i], &c->allocator, o->err))
+            return o->err->status;
+        if (source->lines != target->lines)
+            return heed__fail(o->err, HEED_FORMAT,
+                              "cannot read '%s': %lld lines, expected %lld as in '%s'",
+                              names->target[i], (long long)target->lines, (long long)source->lines,
+                              names->source[i]);
+        c->report.lines += source->lines;
+    }
+    for (int i = 0; i < names->tsvs; i++) {
+        heed__text_file *f = &c->file[2 * names->pairs + i];
+        if (heed__text_file_open(f, names->tsv[i], &c->allocator, o->err))
+            return o->err->status;
+        c->report.lines += f->lines;
+    }
+    return HEED_OK;
+}
+
+static heed_status conclude(struct opening *o)
+{
+    const heed_corpus_report *r = &o->c->report;
+    int64_t skipped = r->lines - r->pairs;
+    if (skipped == 0 && r->pairs)
+        return HEED_OK;
+    char counts[256];
+    snprintf(counts, sizeof counts,
+             "%lld lines read, %lld skipped (%lld not UTF-8, %lld with an empty side, %lld without "
+             "a tab)",
+             (long long)r->lines, (long long)skipped, (long long)r->broken, (long long)r->empty,
+             (long long)r->untabbed);
+    if (r->pairs == 0)
+        return heed__fail(o->err, HEED_FORMAT, "no usable sentence pair in '%.150s'%s: %s",
+                          o->names->pairs ? o->names->source[0] : o->names->tsv[0],
+                          o->c->files > 1 ? " and its companions" : "", counts);
+    for (int i = 0; i < o->holding; i++)
+        say(o->log, heed__string_text(&o->held[i]));
+    say(o->log, counts);
+    return HEED_OK;
+}
+
+heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sink *log,
+                              const heed_allocator *allocator, heed_error *err)
+{
+    heed_error local = {0};
+    heed_allocator a = heed__allocator_or_default(allocator);
+    heed_corpus *c = NULL;
+    if (check_names(files, &local))
+        goto failed;
+    int64_t count = 2 * (int64_t)files->pairs + files->tsvs;
+    c = heed__allocate_zeroed(&a, 1, sizeof *c);
+    if (c) {
+        c->allocator = a;
+        c->file = heed__allocate_zeroed(&a, (size_t)count, sizeof *c->file);
+    }
+    if (!c || !c->file) {
+        heed__fail(&local, HEED_MEMORY, "out of memory for a corpus of %lld files",
+                   (long long)count);
+        goto failed;
+    }
+    c->files = count;
+    struct opening o = {.c = c, .names = files, .log = log, .err = &local};
+    if (open_files(&o))
+        goto failed;
+    c->index = heed__allocate(&a, (size_t)c->report.lines, sizeof *c->index);
+    if (!c->index) {
+        heed__fail(&local, HEED_MEMORY, "out of memory for an index of %lld lines",
+                   (long long)c->report.lines);
+        goto failed;
+    }
+    c->capacity = c->report.lines;
+    for (int i = 0; i < files->pairs; i++)
+        enter_pair_of_files(&o, i);
+    for (int i = 0; i < files->tsvs; i++)
+        enter_tsv(&o, i);
+    conclude(&o);
+    for (int i = 0; i < o.holding; i++)
+        heed__string_deinit(&o.held[i]);
+    if (local.status)
+        goto failed;
+    return c;
+failed:
+    heed_corpus_free(c);
+    heed__fail(err, local.status, "%s", local.text);
+    return NULL;
+}
+
+void heed_corpus_free(heed_corpus *c)
+{
+    if (!c)
+        return;
+    heed_allocator a = c->allocator;
+    for (int64_t i = 0; i < c->files; i++)
+        heed__text_file_close(&c->file[i]);
+    heed__release(&a, c->file, (size_t)c->files, sizeof *c->file);
+    heed__release(&a, c->index, (size_t)c->capacity, sizeof *c->index);
+    heed__release(&a, c, 1, sizeof *c);
+}
+
+/* One pair from each of `pairs` equal ranges of the corpus, drawn from the seed: spread over all
+ * files. */
+static void part(heed_corpus *c, heed_corpus *held, uint64_t seed)
+{
+    heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = seed, .node = HOLD_OUT_STREAM});
+    int64_t total = c->report.pairs, n = held->capacity, kept = 0;
+    int64_t begin = 0, drawn = -1;
+    for (int64_t i = 0, k = 0; i < total; i++) {
+        if (i == begin) {
+            int64_t end = (k + 1) * (total / n) + (k + 1) * (total % n) / n;
+            drawn = begin + heed_rng_below(&rng, (uint64_t)k, end - begin);
+            begin = end;
+            k++;
+        }
+        heed_corpus *to = i == drawn ? held : c;
+        struct entry e = c->index[i];
+        to->index[i == drawn ? to->report.pairs++ : kept++] = e;
+        if (i == drawn) {
+            held->report.source_bytes += e.source_length;
+            held->report.target_bytes += e.target_length;
+        }
+    }
+    held->report.lines = held->report.pairs;
+    held->report.checksum = c->report.checksum;
+    c->report.pairs = kept;
+    c->report.source_bytes -= held->report.source_bytes;
+    c->report.target_bytes -= held->report.target_bytes;
+}
+
+heed_corpus *heed_corpus_hold_out(heed_corpus *c, int64_t pairs, uint64_t seed,
+                                  const heed_allocator *allocator, heed_error *err)
+{
+    heed_allocator a = heed__allocator_or_default(allocator);
+    if (pairs < 1 || pairs >= c->report.pairs) {
+        heed__fail(err, HEED_ARGUMENT, "cannot hold out %lld of %lld pairs", (long long)pairs,
+                   (long long)c->report.pairs);
+        return NULL;
+    }
+    heed_corpus *held = heed__allocate_zeroed(&a, 1, sizeof *held);
+    struct entry *index = heed__allocate(&a, (size_t)pairs, sizeof *index);
+    if (!held || !index) {
+        heed__fail(err, HEED_MEMORY, "out of memory for an index of %lld lines", (long long)pairs);
+        heed__release(&a, index, (size_t)pairs, sizeof *index);
+        heed__release(&a, held, 1, sizeof *held);
+        return NULL;
+    }
+    held->allocator = a;
+    held->index = index;
+    held->capacity = pairs;
+    part(c, held, seed);
+    return held;
+}
+
+heed_corpus_report heed_corpus_describe(const heed_corpus *c)
+{
+    return c->report;
+}
+
+heed_pair heed_corpus_pair(const heed_corpus *c, int64_t i)
+{
+    if (i < 0 || i >= c->report.pairs)
+        return (heed_pair){"", "", 0, 0};
+    const struct entry *e = &c->index[i];
+    return (heed_pair){e->source, e->target, e->source_length, e->target_length};
+}
+
+void heed__corpus_scattered(const heed_corpus *c)
+{
+    for (int64_t i = 0; i < c->files; i++)
+        heed__text_file_scattered(&c->file[i]);
+}

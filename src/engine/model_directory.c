@@ -1,0 +1,155 @@
+/* model_directory.c: what lies in a model directory beside the weights: config.json, whose
+ * lines come from the same option table as the command line's options, and the vocabularies. */
+#include "engine/model_directory.h"
+#include "base/error.h"
+#include "model/model_class.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- config.json ---- */
+
+struct description {
+    heed_model_config model;
+    heed_text_config text;
+};
+static const heed_option fields[] = {
+    HEED_MODEL_OPTIONS(struct description, model),
+    HEED_OPTION_INT(struct description, model.source_vocabulary, "source-vocabulary", NULL, 0,
+                    INT32_MAX, "N", "pieces of the source vocabulary"),
+    HEED_OPTION_INT(struct description, model.target_vocabulary, "target-vocabulary", NULL, 0,
+                    INT32_MAX, "N", "pieces of the target vocabulary"),
+    HEED_OPTION_INT(struct description, model.features, "features", NULL, 0, INT32_MAX, "N",
+                    "columns of what is read instead of tokens"),
+    HEED_OPTION_INT(struct description, model.labels, "labels", NULL, 0, INT32_MAX, "N",
+                    "what is answered instead of pieces"),
+    HEED_OPTION_CHOICE(struct description, text.tokens, "tokens", "unigram",
+                       HEED_WORDS("unigram", "bpe", "whitespace"), "how lines become tokens"),
+    HEED_OPTION_TEXT(struct description, text.bpe_joiner, "bpe-joiner", NULL, "TEXT",
+                     "whitespace tokens: ends a piece that goes on in the next"),
+    HEED_OPTION_INT(struct description, text.trained_length, "trained-length", NULL, 0, INT32_MAX,
+                    "N", "source tokens of 90 in 100 sentences of the training, at most"),
+    HEED_OPTION_INT(struct description, text.trained_longest, "trained-longest", NULL, 0, INT32_MAX,
+                    "N", "source tokens of the longest"),
+    HEED_OPTION_BOOL(struct description, text.protects, "protects", NULL,
+                     "placeholders stand for what must not be changed"),
+};
+static const heed_option_set description_set = {
+    .command = "config.json",
+    .fields = fields,
+    .count = sizeof fields / sizeof *fields,
+};
+
+heed_status heed_model_describe(const char *folder, const heed_model_config *model,
+                                const heed_text_config *text, heed_error *err)
+{
+    heed__pathname path;
+    heed_status status = heed__pathname_in(path, folder, "config.json", err);
+    if (status)
+        return status;
+    struct description d = {*model, *text};
+    heed_error failed = {0};
+    heed_arena *arena = heed_arena_new(NULL, &failed);
+    const char *json = arena ? heed_option_config(&description_set, &d, arena) : NULL;
+    if (!json)
+        heed__fail(&failed, HEED_MEMORY, "out of memory for writing '%s'", path);
+    else
+        heed_text_save(path, json, &failed);
+    heed_arena_free(arena);
+    return failed.status ? heed__fail(err, failed.status, "%s", failed.text) : HEED_OK;
+}
+
+heed_status heed_model_read_config(const char *folder, heed_arena *arena, heed_model_config *model,
+                                   heed_text_config *text, heed_error *err)
+{
+    heed__pathname path, option;
+    struct stat st;
+    heed_status status = heed__pathname_in(path, folder, "config.json", err);
+    if (status)
+        return status;
+    if (stat(folder, &st) != 0)
+        return heed__fail(err, HEED_IO, "cannot open the model '%s': %s", folder, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return heed__fail(err, HEED_IO,
+                          "cannot open the model '%s': expected a directory with config.json, "
+                          "model.safetensors and a vocabulary",
+                          folder);
+    int n = snprintf(option, sizeof option, "--config=%s", path);
+    if (n < 0 || (size_t)n >= sizeof option)
+        return heed__fail(err, HEED_ARGUMENT, "the name of '%.40s...' is too long", path);
+    struct description d;
+    heed_option_result result;
+    const char *const argv[] = {option};
+    status = heed_option_parse(&description_set, 1, argv, &d, arena, &result, err);
+    if (status)
+        return status;
+    const heed_side sides = heed__model_class_of(d.model.arch)->sides;
+    const bool source = !(sides & HEED_SOURCE) || d.model.source_vocabulary || d.model.features;
+    if (!source || (sides & HEED_TARGET && !d.model.target_vocabulary))
+        return heed__fail(err, HEED_FORMAT, "'%s' lacks '%s-vocabulary': is it a model's?", path,
+                          source ? "target" : "source");
+    *model = d.model;
+    *text = d.text;
+    return HEED_OK;
+}
+
+/* ---- vocabularies ---- */
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+heed_status heed__vocabs_find(const char *folder, heed__pathname path[2], heed_error *err)
+{
+    static const char *const names[][2] = {
+        {"shared.spm", "shared.spm"},
+        {"source.spm", "target.spm"},
+        {"shared.vocab", "shared.vocab"},
+        {"source.vocab", "target.vocab"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (int side = 0; side < 2; side++) {
+            heed_status status = heed__pathname_in(path[side], folder, names[i][side], err);
+            if (status)
+                return status;
+        }
+        if (is_there(path[0]) || is_there(path[1]))
+            return HEED_OK;
+    }
+    return heed__fail(
+        err, HEED_IO,
+        "no vocabulary in '%s', expected shared.spm, or source.spm and target.spm, or "
+        "the same names ending in .vocab",
+        folder);
+}
+
+heed_status heed_vocabs_open(const char *folder, const char *joiner,
+                             const heed_allocator *allocator, heed_vocab **source,
+                             heed_vocab **target, heed_error *err)
+{
+    heed_error failed = {0};
+    heed__pathname path[2];
+    *source = *target = NULL;
+    if (!heed__vocabs_find(folder, path, &failed))
+        *source = heed_vocab_open(path[0], joiner, allocator, &failed);
+    if (*source)
+        *target = strcmp(path[0], path[1]) == 0
+                      ? *source
+                      : heed_vocab_open(path[1], joiner, allocator, &failed);
+    if (*target)
+        return HEED_OK;
+    heed_vocab_free(*source);
+    *source = NULL;
+    return heed__fail(err, failed.status, "%s", failed.text);
+}
+
+void heed_vocabs_free(heed_vocab *source, heed_vocab *target)
+{
+    if (target != source)
+        heed_vocab_free(target);
+    heed_vocab_free(source);
+}

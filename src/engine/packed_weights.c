@@ -1,0 +1,371 @@
+/* packed_weights.c: the stacks of a model as decoding reads them, out of memory or a file.
+ *
+ * The packer walks the list of sublayers that training walks: a sublayer's own parts say which
+ * parameter stands where, its `can` whether it decodes token by token.  No architecture is named.
+ */
+#include "engine/packed_weights.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/min_max.h"
+#include "engine/weight_source.h"
+#include "vocab/vocabulary.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Assumed L3 share of a core, in bytes.  Virtual machines do not know theirs. */
+#define L3_SHARE ((int64_t)32 << 20)
+
+static heed__panel_weights linear(heed__weight_source *s, const heed_linear_layer *l)
+{
+    return heed__source_matrix(s, l->weight, false, l->bias, l->activation);
+}
+
+/* ---- norms ---- */
+
+/* gain (x - mean) rstd + bias = x a + b. */
+static void fold_statistics(const heed__weight_source *s, const heed_norm_layer *l, heed_real *gain,
+                            heed_real *bias, int64_t d)
+{
+    const heed_real *mean = heed__source_copy(s, l->running_mean);
+    const heed_real *variance = heed__source_copy(s, l->running_variance);
+    for (int64_t j = 0; gain && bias && mean && variance && j < d; j++) {
+        gain[j] = (heed_real)((double)gain[j] / sqrt((double)variance[j] + l->eps));
+        bias[j] -= mean[j] * gain[j];
+    }
+}
+
+static heed__row_norm norm(const heed__weight_source *s, const heed_norm_layer *l)
+{
+    if (!l->gain || s->err->status)
+        return (heed__row_norm){0};
+    const int64_t d = heed_tensor_count(l->gain);
+    heed_real *gain = heed__source_copy(s, l->gain), *bias = heed__source_copy(s, l->bias);
+    const bool batch = l->kind == HEED_NORM_BATCH;
+    if (batch)
+        fold_statistics(s, l, gain, bias, d);
+    return (heed__row_norm){.d = d,
+                            .gain = gain,
+                            .bias = bias,
+                            .eps = l->eps,
+                            .centred = l->kind == HEED_NORM_LAYER,
+                            .fixed = batch};
+}
+
+/* ---- sublayers ---- */
+
+static bool slots_fit(const heed_attend_options *o)
+{
+    return (o->score == HEED_SCORE_SCALED_DOT || o->score == HEED_SCORE_DOT ||
+            o->score == HEED_SCORE_COSINE) &&
+           o->pattern == HEED_PATTERN_GLOBAL && o->normaliser == HEED_NORMALISE_SOFT;
+}
+
+static bool stack_fits(const heed_stack *s, bool decodes)
+{
+    for (int i = 0; s && i < s->count; i++) {
+        const heed_sublayer *one = &s->sublayer[i];
+        if (decodes && !(one->kind->can(one) & HEED_CAN_CACHE))
+            return false;
+        if (one->kind->form == HEED_SUBLAYER_OWN)
+            return false;
+        if (one->kind->form == HEED_SUBLAYER_MHA && !slots_fit(&one->as.mha.attend.options))
+            return false;
+    }
+    return true;
+}
+
+/* What the products of queries and keys are multiplied with. */
+static heed_real score_scale(const heed__weight_source *s, const heed_attend_layer *l, int64_t d_k)
+{
+    if (l->options.score == HEED_SCORE_SCALED_DOT)
+        return (heed_real)(1 / sqrt((double)d_k));
+    if (l->options.score == HEED_SCORE_DOT)
+        return 1;
+    if (!l->beta)
+        return (heed_real)l->options.beta;
+    const heed_real *beta = heed__source_copy(s, l->beta);
+    return beta ? (heed_real)log1p(exp((double)*beta)) : 0;
+}
+
+static void pack_attention(heed__weight_source *s, heed__packed_stack *stack,
+                           heed__packed_attention *to, const heed_mha_layer *l)
+{
+    const heed_mha_options *o = &l->options;
+    to->kind = o->cross ? HEED_CROSS : o->causal ? HEED_DECODER_SELF : HEED_ENCODER_SELF;
+    to->causal = o->causal;
+    to->cosine = o->score == HEED_SCORE_COSINE;
+    to->form = (heed__attend_form){.heads = o->heads,
+                                   .kv_heads = o->heads,
+                                   .d_k = o->d_k,
+                                   .d_v = o->d_v,
+                                   .value = o->heads * o->d_k,
+                                   .scale = score_scale(s, &l->attend, o->d_k)};
+    to->in = linear(s, o->cross ? &l->q : &l->qkv);
+    if (o->cross)
+        to->kv = linear(s, &l->kv);
+    to->out = linear(s, &l->out);
+    int64_t *cell = o->cross ? &stack->memory_cell : &stack->own_cell;
+    to->cached = to->form.kv_heads * (o->d_k + o->d_v);
+    to->at = *cell;
+    *cell += to->cached;
+}
+
+static void pack_sublayer(heed__weight_source *s, heed__packed_stack *stack,
+                          heed__packed_sublayer *to, const heed_sublayer *from)
+{
+    *to = (heed__packed_sublayer){.place = from->around.options.place,
+                                  .residual = from->around.options.residual,
+                                  .norm = norm(s, &from->around.norm)};
+    if (from->kind->form == HEED_SUBLAYER_FFN) {
+        const heed_ffn_layer *l = &from->as.ffn;
+        to->kind = HEED__PACKED_FFN;
+        to->as.ffn = (heed__packed_ffn){.in = linear(s, &l->in),
+                                        .out = linear(s, &l->out),
+                                        .gated = l->options.gated,
+                                        .activation = (int)l->options.activation};
+    } else {
+        to->kind = from->as.mha.options.cross ? HEED__PACKED_CROSS : HEED__PACKED_SELF;
+        to->as.attention.layer = from->layer;
+        pack_attention(s, stack, &to->as.attention, &from->as.mha);
+    }
+}
+
+/* ---- stacks ---- */
+
+/* What two layers share is packed once. */
+struct tables {
+    const heed_tensor *tensor[3];
+    heed__panel_weights packed[3];
+    int count;
+    const heed_tensor *positions; /* of the first stack */
+    const heed_real *learned;
+};
+
+static heed__panel_weights table(heed__weight_source *s, struct tables *t, const heed_tensor *x)
+{
+    for (int i = 0; i < t->count; i++)
+        if (t->tensor[i] == x)
+            return t->packed[i];
+    t->tensor[t->count] = x;
+    return t->packed[t->count++] = heed__source_matrix(s, x, true, NULL, HEED_IDENTITY);
+}
+
+static heed__packed_input pack_input(heed__weight_source *s, struct tables *t,
+                                     const heed_input_layer *l)
+{
+    const heed_embedding_layer *e = &l->embedding;
+    heed__packed_input to = {.positions = e->kind,
+                             .scale = (heed_real)(e->scale != 0 ? e->scale : 1)};
+    if (e->table)
+        to.table = table(s, t, e->table);
+    else
+        to.features = linear(s, &l->features);
+    if (e->kind == HEED_POSITIONS_LEARNED && e->positions != t->positions) {
+        t->positions = e->positions;
+        t->learned = heed__source_copy(s, e->positions);
+    }
+    to.learned = e->kind == HEED_POSITIONS_LEARNED ? t->learned : NULL;
+    if (l->types) {
+        to.types = heed__source_copy(s, l->types);
+        to.type_count = heed_tensor_rows(l->types);
+    }
+    to.norm = norm(s, &l->norm);
+    return to;
+}
+
+static heed__packed_stack *pack_stack(heed__weight_source *s, struct tables *t,
+                                      const heed_stack *from)
+{
+    if (!from || s->err->status)
+        return NULL;
+    heed__packed_stack *to = heed__source_take(s, 1, sizeof *to);
+    heed__packed_sublayer *sublayer = heed__source_take(s, from->count, sizeof *sublayer);
+    if (!to || !sublayer)
+        return NULL;
+    *to = (heed__packed_stack){.d = from->d, .sublayer = sublayer, .count = from->count};
+    to->input = pack_input(s, t, &from->input);
+    for (int i = 0; i < from->count && !s->err->status; i++)
+        pack_sublayer(s, to, &sublayer[i], &from->sublayer[i]);
+    to->norm = norm(s, &from->norm);
+    return to;
+}
+
+/* How wide the rows of a pass may be. */
+static void measure(heed__weights *w, const heed__packed_stack *stack)
+{
+    if (!stack)
+        return;
+    w->d = heed__max(w->d, stack->d);
+    w->reads = heed__max(heed__max(w->reads, stack->d), stack->input.features.k);
+    for (int i = 0; i < stack->count; i++) {
+        const heed__packed_sublayer *one = &stack->sublayer[i];
+        if (one->kind == HEED__PACKED_FFN) {
+            w->widest = heed__max(w->widest, one->as.ffn.in.n);
+            w->reads = heed__max(w->reads, one->as.ffn.out.k);
+            if (one->as.ffn.gated)
+                w->mixed = heed__max(w->mixed, one->as.ffn.out.k);
+            continue;
+        }
+        const heed__packed_attention *a = &one->as.attention;
+        w->widest = heed__max(heed__max(w->widest, a->in.n), a->kv.n);
+        w->mixed = heed__max(w->mixed, a->out.k);
+        w->reads = heed__max(heed__max(w->reads, a->out.k), a->kv.k);
+        w->heads = heed__max(w->heads, a->form.heads);
+    }
+}
+
+static void pack_head(heed__weight_source *s, struct tables *t, heed__weights *w,
+                      const heed_head_layer *l)
+{
+    w->output = table(s, t, l->table);
+    w->output.bias = heed__source_copy(s, l->bias);
+    if (!l->transform.weight || s->err->status)
+        return;
+    w->transform = linear(s, &l->transform);
+    w->head_norm = norm(s, &l->norm);
+}
+
+/* ---- the whole ---- */
+
+bool heed__weights_fit(const heed_model *m)
+{
+    const heed_stack *encoder = heed__model_stack(m, HEED_SOURCE),
+                     *decoder = heed__model_stack(m, HEED_TARGET);
+    return (encoder || decoder) && stack_fits(encoder, false) && stack_fits(decoder, true);
+}
+
+static void pack(heed__weight_source *s, heed__weights *w, const heed_model *m)
+{
+    struct tables tables = {.count = 0};
+    w->config = m->config;
+    w->encoder = pack_stack(s, &tables, heed__model_stack(m, HEED_SOURCE));
+    w->decoder = pack_stack(s, &tables, heed__model_stack(m, HEED_TARGET));
+    if (w->decoder && !s->err->status)
+        pack_head(s, &tables, w, &m->head);
+    if (s->err->status)
+        return;
+    measure(w, w->encoder);
+    measure(w, w->decoder);
+}
+
+bool heed__weights_set_always(heed__weights *w, const int32_t *token, int64_t count)
+{
+    int32_t *panel = heed_arena_allocate(w->arena, (size_t)count * sizeof *panel);
+    int64_t n = 0;
+    for (int64_t i = 0; panel && i < count; i++) { /* by insertion: there are few */
+        const int32_t added = token[i] / HEED_PANEL;
+        int64_t at = n;
+        while (at > 0 && panel[at - 1] > added)
+            at--;
+        if (token[i] < 0 || token[i] >= w->output.n || (at > 0 && panel[at - 1] == added))
+            continue;
+        memmove(panel + at + 1, panel + at, (size_t)(n++ - at) * sizeof *panel);
+        panel[at] = added;
+    }
+    w->always = panel;
+    w->always_count = n;
+    return panel;
+}
+
+/* The tokens that every vocabulary of heed has. */
+static bool set_special(heed__weights *w)
+{
+    int32_t token[HEED__SPECIALS];
+    for (int32_t i = 0; i < HEED__SPECIALS; i++)
+        token[i] = i;
+    return heed__weights_set_always(w, token, HEED__SPECIALS);
+}
+
+static void add_screen(heed__weights *w, const heed_allocator *allocator, heed_error *err)
+{
+    if (!w->decoder || !heed__screen_pays(&w->output))
+        return;
+    w->screen = heed__screen_new(&w->output, w->arena, allocator);
+    if (!w->screen || !set_special(w))
+        heed__fail(err, HEED_MEMORY, "out of memory for a model's weights");
+}
+
+/* Whether the values, gone through for every token, have left the last cache by then. */
+static bool exceeds_cache(const heed_model *m)
+{
+    return heed_params_trainable(heed_model_params(m)) > L3_SHARE / (int64_t)sizeof(heed_real);
+}
+
+/* path NULL: of a model in memory. */
+static heed__weights *make(const heed_model *m, const char *path, int bits,
+                           const heed_allocator *allocator, heed_error *err)
+{
+    heed_error own = {0}; /* the status must be known even when the caller wants no text */
+    heed_arena *arena = heed_arena_new(allocator, &own);
+    heed__weights *w = arena ? heed_arena_allocate(arena, sizeof *w) : NULL;
+    if (!w) {
+        heed_arena_free(arena);
+        heed__fail(err, HEED_MEMORY, "out of memory for a model's weights");
+        return NULL;
+    }
+    *w = (heed__weights){.arena = arena};
+    heed__weight_source s = {
+        .path = path, .bits = bits, .arena = arena, .from_memory = exceeds_cache(m), .err = &own};
+    s.passing = heed_arena_new(allocator, &own);
+    if (path && s.passing)
+        w->file = s.file = heed_safetensors_open(path, allocator, &own);
+    if (!own.status && (!path || !heed__source_bits(&s)))
+        pack(&s, w, m);
+    w->bits = s.bits;
+    heed_arena_free(s.passing);
+    if (!own.status)
+        add_screen(w, allocator, &own);
+    if (!own.status)
+        return w;
+    heed__weights_free(w);
+    heed__fail(err, own.status, "%s", own.text);
+    return NULL;
+}
+
+heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_allocator *allocator,
+                                heed_error *err)
+{
+    return make(m, NULL, bits, allocator, err);
+}
+
+heed__weights *heed__weights_open(const heed_model *m, const char *path,
+                                  const heed_allocator *allocator, heed_error *err)
+{
+    heed__weights *w = make(m, path, 0, allocator, err);
+    if (w && !w->bits) { /* all of it was packed */
+        heed_safetensors_close(w->file);
+        w->file = NULL;
+    }
+    return w;
+}
+
+heed_status heed__weights_read(heed_model *m, const char *path, heed_error *err)
+{
+    heed_error own = {0};
+    heed_params *params = heed_model_params(m);
+    heed__weight_source s = {.path = path, .err = &own};
+    s.passing = heed_arena_new(NULL, &own);
+    s.file = s.passing ? heed_safetensors_open(path, NULL, &own) : NULL;
+    if (s.file && !heed__source_bits(&s) && !s.bits)
+        heed_params_load(params, path, &own);
+    for (int i = 0; s.bits && !own.status && i < heed_params_count(params); i++) {
+        const heed_param_info info = heed_params_entry(params, i);
+        if (info.role == HEED_ROLE_PLAIN)
+            heed__source_read(&s, info.tensor);
+        else
+            heed__source_unpack(&s, info.tensor, info.role == HEED_ROLE_TABLE);
+    }
+    heed_safetensors_close(s.file);
+    heed_arena_free(s.passing);
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+}
+
+void heed__weights_free(heed__weights *w)
+{
+    if (!w)
+        return;
+    heed__screen_free(w->screen);
+    heed_safetensors_close(w->file);
+    heed_arena_free(w->arena);
+}

@@ -1,0 +1,124 @@
+/* packed_weights.h (internal): the stacks of a model, packed for decoding.  Immutable once made,
+ * shared by all sessions.
+ *
+ * Matrices are panels (kernel/panels.h): fp32, packed when a model is opened, or int8, used
+ * straight from a file that `heed convert` wrote.  In such a file a matrix M is three tensors:
+ *   M.panels  I8 (panels, groups of four rows, 16 columns, 4)
+ *   M.scale   F32 (16 panels)      M.sum  I32 (16 panels)
+ * and its metadata say "heed.layout": "panels-16x16" (columns of a panel, rows of a step, bounded
+ * as panels.h says) and "heed.bits": "8".  An embedding table is the matrix of its transpose: a
+ * token is a column, so one matrix serves look-ups and the output. */
+#ifndef HEED_ENGINE_PACKED_WEIGHTS_H
+#define HEED_ENGINE_PACKED_WEIGHTS_H
+
+#include "engine/screen.h"
+#include "kernel/panels.h"
+#include "model/model_class.h"
+
+#include <heed/io.h>
+
+#define HEED_LAYOUT_KEY "heed.layout"
+#define HEED_LAYOUT "panels-16x16"
+#define HEED_BITS_KEY "heed.bits"
+#define HEED_BITS "8"
+
+/* y = (x - mean) rstd gain + bias over a row; fixed: y = x gain + bias, batch norm with its running
+ * statistics folded in. */
+typedef struct heed__row_norm {
+    int64_t d;
+    const heed_real *gain, *bias; /* (D); gain NULL: there is no norm; bias may be NULL */
+    double eps;
+    bool centred, fixed;
+} heed__row_norm;
+
+typedef struct heed__packed_attention {
+    heed_attention_kind kind;
+    int layer;
+    heed__panel_weights in; /* self: q, k, v; cross: q */
+    heed__panel_weights kv; /* cross only */
+    heed__panel_weights out;
+    heed__attend_form form;
+    bool causal;
+    bool cosine;    /* queries and keys get length 1 */
+    int64_t cached; /* reals of a token's keys and values */
+    int64_t at;     /* where they lie in its cell */
+} heed__packed_attention;
+
+typedef struct heed__packed_ffn {
+    heed__panel_weights in, out;
+    bool gated; /* in gives [gate | up], and activation(gate) * up goes to out */
+    int activation;
+} heed__packed_ffn;
+
+typedef enum heed__packed_kind {
+    HEED__PACKED_SELF,
+    HEED__PACKED_CROSS,
+    HEED__PACKED_FFN,
+} heed__packed_kind;
+typedef struct heed__packed_sublayer {
+    heed__packed_kind kind;
+    heed_norm_place place;
+    bool residual;
+    heed__row_norm norm;
+    union {
+        heed__packed_attention attention;
+        heed__packed_ffn ffn;
+    } as;
+} heed__packed_sublayer;
+
+typedef struct heed__packed_input {
+    heed__panel_weights table;    /* n 0: rows are features, */
+    heed__panel_weights features; /* (width,D) */
+    heed_positions positions;
+    const heed_real *learned; /* (longest,D) learned positions, or NULL */
+    heed_real scale;
+    const heed_real *types; /* (type_count,D) or NULL */
+    int64_t type_count;
+    heed__row_norm norm;
+} heed__packed_input;
+
+typedef struct heed__packed_stack {
+    int64_t d;
+    heed__packed_input input;
+    heed__packed_sublayer *sublayer; /* (count) */
+    int count;
+    heed__row_norm norm;
+    int64_t own_cell, memory_cell; /* reals that a token's keys and values take in all sublayers */
+} heed__packed_stack;
+
+typedef struct heed__weights {
+    heed_model_config config;
+    heed__packed_stack *encoder, *decoder; /* either may be NULL */
+    heed__panel_weights transform;         /* of the head, (D,D); k 0: none */
+    heed__row_norm head_norm;
+    heed__panel_weights output; /* with a decoder */
+    int64_t d, widest,
+        mixed;              /* columns of rows: of hidden states, of a first product in a sublayer,
+                               * of what its second one reads */
+    int64_t reads;          /* the most columns that a product reads */
+    int64_t heads;          /* of the attention that has most */
+    heed_arena *arena;      /* holds all of this */
+    heed_safetensors *file; /* int8 panels are used in its mapping; else NULL */
+    int bits;               /* 0 or 8 */
+    heed__screen *screen;   /* of the output, or NULL */
+    int32_t *always;        /* (always_count) panels of the output, ascending, with tokens */
+    int64_t always_count;   /* that screening must not leave out */
+} heed__weights;
+
+/* Whether all sublayers of a model's stacks can be packed, and those of its decoder decode token by
+ * token. */
+bool heed__weights_fit(const heed_model *m);
+/* Of a model in memory: packed, a copy, as fp32 (bits 0) or int8 (8). */
+heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_allocator *allocator,
+                                heed_error *err);
+/* Of a file with plain or packed tensors of a model that need not have values. */
+heed__weights *heed__weights_open(const heed_model *m, const char *path,
+                                  const heed_allocator *allocator, heed_error *err);
+void heed__weights_free(heed__weights *w);
+/* Tokens that a hypothesis may have to have, or to do without: their logits are always made, and
+ * have no say in how good the best of the others is.  False when memory is short. */
+bool heed__weights_set_always(heed__weights *w, const int32_t *token, int64_t count);
+/* The values of such a file into a model's parameters; those of int8 are what they stand for. */
+heed_status heed__weights_read(heed_model *m, const char *path, heed_error *err);
+
+#endif

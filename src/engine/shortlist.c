@@ -1,0 +1,147 @@
+/* shortlist.c: see shortlist.h.  Each sentence has its own list and its own packed columns, so that
+ * what it gives does not depend on its neighbours. */
+#include "engine/shortlist.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "text/placeholder.h"
+
+#include <string.h>
+
+/* ---- the file ---- */
+
+static const int32_t *find(const heed_safetensors *f, const char *name, int64_t *count,
+                           const char *path, heed_error *err)
+{
+    const heed_stored *s = heed_safetensors_find(f, name);
+    if (!s || s->dtype != HEED_I32 || s->rank != 1 || (uintptr_t)s->data % sizeof(int32_t)) {
+        heed__fail(err, HEED_FORMAT, "cannot load '%.255s': '%s' is not a list of whole numbers",
+                   path, name);
+        return NULL;
+    }
+    *count = s->dim[0];
+    return s->data;
+}
+
+static bool within(const int32_t *x, int64_t count, int64_t limit)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (x[i] < 0 || x[i] >= limit)
+            return false;
+    return true;
+}
+
+static bool fits(const heed__shortlist *s, int64_t offsets, int64_t tokens)
+{
+    if (offsets != s->sources + 1 || s->offset[0] != 0 || s->offset[s->sources] != tokens)
+        return false;
+    for (int64_t i = 0; i < s->sources; i++)
+        if (s->offset[i] > s->offset[i + 1])
+            return false;
+    return within(s->token, tokens, s->targets) && within(s->always, s->always_count, s->targets);
+}
+
+heed_status heed__shortlist_open(heed__shortlist *s, const char *path, int64_t sources,
+                                 int64_t targets, const heed_allocator *allocator, heed_error *err)
+{
+    int64_t offsets, tokens;
+    heed_error own = {0};
+    *s = (heed__shortlist){.sources = sources, .targets = targets};
+    s->file = heed_safetensors_open(path, allocator, &own);
+    if (s->file && (s->offset = find(s->file, "offset", &offsets, path, &own)) &&
+        (s->token = find(s->file, "token", &tokens, path, &own)) &&
+        (s->always = find(s->file, "always", &s->always_count, path, &own)) &&
+        !fits(s, offsets, tokens))
+        heed__fail(&own, HEED_FORMAT, "cannot load '%.255s': it belongs to another model", path);
+    if (!own.status)
+        return HEED_OK;
+    heed__shortlist_close(s);
+    return heed__fail(err, own.status, "%s", own.text);
+}
+
+void heed__shortlist_close(heed__shortlist *s)
+{
+    heed_safetensors_close(s->file);
+    *s = (heed__shortlist){0};
+}
+
+/* ---- a sentence's own ---- */
+
+/* Bytes of `room` packed columns: weights, scales, sums. */
+static size_t packed_bytes(const heed__panel_weights *w, int64_t room)
+{
+    const size_t columns = (size_t)(heed__panels(room) * HEED_PANEL);
+    if (!w->bits)
+        return (size_t)heed__panel_reals(w->k, room) * sizeof(heed_real);
+    return (size_t)heed__panel_bytes(w->k, room) + columns * (sizeof(float) + sizeof(int32_t));
+}
+
+void heed__choice_free(heed__choice *c, const heed__panel_weights *output,
+                       const heed_allocator *allocator)
+{
+    heed__release(allocator, c->id, (size_t)c->room, sizeof *c->id);
+    heed__release(allocator, c->packed, 1, packed_bytes(output, c->room));
+    *c = (heed__choice){0};
+}
+
+static heed_status reserve(heed__choice *c, int64_t count, const heed__panel_weights *output,
+                           const heed_allocator *allocator, heed_error *err)
+{
+    if (count <= c->room)
+        return HEED_OK;
+    heed__choice_free(c, output, allocator);
+    const int64_t room = count + count / 4;
+    c->id = heed__allocate(allocator, (size_t)room, sizeof *c->id);
+    c->packed = heed__allocate(allocator, 1, packed_bytes(output, room));
+    c->room = room;
+    if (c->id && c->packed)
+        return HEED_OK;
+    heed__choice_free(c, output, allocator);
+    return heed__fail(err, HEED_MEMORY, "out of memory for a shortlist of %lld pieces",
+                      (long long)count);
+}
+
+/* Marks ids and returns how many were not marked before. */
+static int64_t mark(uint64_t *marks, const int32_t *id, int64_t count)
+{
+    int64_t fresh = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t *word = &marks[id[i] / 64], bit = (uint64_t)1 << id[i] % 64;
+        fresh += !(*word & bit);
+        *word |= bit;
+    }
+    return fresh;
+}
+
+/* The marked ids, ascending, and the marks taken away. */
+static void collect(uint64_t *marks, int64_t words, int32_t *id)
+{
+    for (int64_t w = 0; w < words; w++)
+        for (; marks[w]; marks[w] &= marks[w] - 1)
+            *id++ = (int32_t)(64 * w + __builtin_ctzll(marks[w]));
+}
+
+heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_tokens *source,
+                                   const heed_tokens *wanted, const heed__panel_weights *output,
+                                   uint64_t *marks, heed__choice *c,
+                                   const heed_allocator *allocator, heed_error *err)
+{
+    const int64_t words = (s->targets + 63) / 64;
+    int64_t count = mark(marks, s->always, s->always_count);
+    if (wanted)
+        count += mark(marks, wanted->id, wanted->count);
+    for (int64_t i = 0; i < source->count; i++) {
+        const int32_t piece = source->id[i], begin = s->offset[piece];
+        count += mark(marks, s->token + begin, s->offset[piece + 1] - begin);
+        if (heed__is_placeholder(piece) && piece < s->targets) /* its own translation */
+            count += mark(marks, &piece, 1);
+    }
+    heed_status status = reserve(c, count, output, allocator, err);
+    if (status) {
+        memset(marks, 0, (size_t)words * sizeof *marks);
+        return status;
+    }
+    collect(marks, words, c->id);
+    c->count = count;
+    heed__panel_select(&c->columns, c->packed, output, c->id, count);
+    return HEED_OK;
+}

@@ -1,0 +1,281 @@
+/* recipe.c: the options of a run: how they are stored in training/options.json, which of them may
+ * change when a run is resumed, and which another model brings. */
+#include "engine/model_directory.h"
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const heed_option fields[] = {
+    HEED_TRAIN_OPTIONS(heed_recipe, train),
+    HEED_MODEL_OPTIONS(heed_recipe, model),
+};
+const heed_option_set heed__recipe_set = {
+    .command = "heed train",
+    .fields = fields,
+    .count = sizeof fields / sizeof *fields,
+    .bundles = heed_model_presets,
+};
+
+heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const *words,
+                              heed_arena *arena, heed_error *err)
+{
+    heed_option_result result;
+    *recipe = (heed_recipe){0};
+    heed_status status =
+        heed_option_parse(&heed__recipe_set, count, words, recipe, arena, &result, err);
+    recipe->origins = result.origins;
+    return status;
+}
+
+/* ---- what was not given ---- */
+
+/* A name that does not exist stays as it is: whoever opens it says so. */
+static const char *absolute(const char *path, heed_arena *arena)
+{
+    heed__pathname full;
+    if (!path || !realpath(path, full))
+        return path;
+    size_t n = strlen(full) + 1;
+    char *copy = heed_arena_allocate(arena, n);
+    return copy ? memcpy(copy, full, n) : NULL;
+}
+
+static heed_status absolute_list(heed_option_list *list, heed_arena *arena, heed_error *err)
+{
+    const char **items = heed_arena_allocate(arena, sizeof *items * (size_t)(list->count + 1));
+    for (int i = 0; items && i < list->count; i++)
+        if (!(items[i] = absolute(list->items[i], arena)))
+            items = NULL;
+    if (!items)
+        return heed__fail(err, HEED_MEMORY, "out of memory for options");
+    list->items = items;
+    return HEED_OK;
+}
+
+heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error *err)
+{
+    heed_train_options *o = &r->train;
+    heed_option_list *lists[] = {&o->source,       &o->target,       &o->tsv,
+                                 &o->valid_source, &o->valid_target, &o->valid_tsv};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (absolute_list(lists[i], arena, err))
+            return HEED_MEMORY;
+    o->from = absolute(o->from, arena);
+    o->vocab = absolute(o->vocab, arena);
+    o->source_vocab = absolute(o->source_vocab, arena);
+    o->target_vocab = absolute(o->target_vocab, arena);
+    return HEED_OK;
+}
+
+void heed__recipe_resolve(heed_recipe *r)
+{
+    heed_train_options *o = &r->train;
+    if (!o->threads) {
+        heed_machine m;
+        heed_machine_describe(&m);
+        o->threads = m.threads;
+    }
+    if (o->rate == 0)
+        o->rate = o->schedule == HEED_SCHEDULE_NOAM ? 1 : 0.001;
+    if (!o->vocab_size && o->tokens == HEED_TOKENS_SENTENCEPIECE)
+        o->vocab_size = 8000;
+}
+
+/* ---- on disk ---- */
+
+heed_status heed__recipe_write(const heed_recipe *r, const char *path, heed_error *err)
+{
+    heed_error own = {0};
+    heed_arena *arena = heed_arena_new(NULL, &own);
+    const char *text = arena ? heed_option_config(&heed__recipe_set, r, arena) : NULL;
+    if (arena && !text)
+        heed__fail(&own, HEED_MEMORY, "out of memory for options");
+    if (text)
+        heed_text_save(path, text, &own);
+    heed_arena_free(arena);
+    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+}
+
+heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
+                             heed_error *err)
+{
+    heed__pathname path;
+    heed_status status = heed__pathname_format(path, err, "%s/training/options.json", folder);
+    if (status)
+        return status;
+    if (!heed__folder_exists(path))
+        return heed__fail(err, HEED_IO, "cannot resume '%.400s': there is no training in it",
+                          folder);
+    const char *const words[] = {"--config", path};
+    return heed_recipe_parse(recipe, 2, words, arena, err);
+}
+
+/* ---- on resume ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : !a && !b;
+}
+
+static bool same_value(const heed_option *o, const void *a, const void *b)
+{
+    const heed_option_list *la = a, *lb = b;
+    bool same = true;
+    switch (o->type) {
+    case HEED_OPTION_TYPE_BOOL:
+        return *(const bool *)a == *(const bool *)b;
+    case HEED_OPTION_TYPE_INT:
+        return *(const int64_t *)a == *(const int64_t *)b;
+    case HEED_OPTION_TYPE_REAL:
+        return *(const double *)a == *(const double *)b;
+    case HEED_OPTION_TYPE_CHOICE:
+        return *(const int *)a == *(const int *)b;
+    case HEED_OPTION_TYPE_TEXT:
+        return same_text(*(const char *const *)a, *(const char *const *)b);
+    case HEED_OPTION_TYPE_LIST:
+        same = la->count == lb->count;
+        for (int i = 0; same && i < la->count; i++)
+            same = same_text(la->items[i], lb->items[i]);
+        break;
+    }
+    return same;
+}
+
+/* What a run may change on the way: when it ends, looks at itself, saves and speaks.  Another
+ * validation set or metric would make the best score so far meaningless, and so would other
+ * translations of the set where these are what is scored. */
+static bool may_change(const heed_recipe *from, const char *name)
+{
+    static const char *const names[] = {
+        "valid-beam", "valid-lines",  "max-updates",  "max-epochs",  "max-minutes",
+        "patience",   "average",      "average-kind", "valid-every", "valid-minutes",
+        "save-every", "save-minutes", "keep",         "log-every",   "threads"};
+    size_t i = from->train.valid_metric == HEED_VALID_LOSS ? 0 : 2; /* behind the translations' */
+    while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
+        i++;
+    return i < sizeof names / sizeof *names;
+}
+
+heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *to,
+                                    const char *folder, bool *new_bits, heed_error *err)
+{
+    int schedule = from->train.schedule;
+    bool total = schedule == HEED_SCHEDULE_COSINE || schedule == HEED_SCHEDULE_LINEAR;
+    *new_bits = from->train.threads != to->train.threads;
+    for (int i = 0; i < heed__recipe_set.count; i++) {
+        const heed_option *o = &fields[i];
+        if (same_value(o, (const char *)from + o->offset, (const char *)to + o->offset))
+            continue;
+        if (total && strcmp(o->name, "max-updates") == 0)
+            return heed__fail(
+                err, HEED_ARGUMENT,
+                "--max-updates cannot change on resume: the learning rate of '%.200s' "
+                "depends on it",
+                folder);
+        if (!may_change(from, o->name))
+            return heed__fail(err, HEED_ARGUMENT,
+                              "--%s cannot change on resume; leave it out, or train '%.200s' anew",
+                              o->name, folder);
+    }
+    return HEED_OK;
+}
+
+/* ---- the metric that decides ---- */
+
+bool heed__metric_better(int metric, double score, double than)
+{
+    return isfinite(score) &&
+           (!isfinite(than) || (metric == HEED_VALID_LOSS ? score < than : score > than));
+}
+
+const char *heed__metric_name(int metric)
+{
+    static const char *const names[] = {"bleu", "chrf", "loss"};
+    return names[metric];
+}
+
+/* ---- from another model ---- */
+
+/* Of a run that starts from a model, where no other schedule is asked for. */
+#define FROM_RATE 0.0002
+#define FROM_WARMUP 20
+
+static bool is_given(const heed_recipe *r, const char *name)
+{
+    return heed_option_origin_of(&r->origins, name) != HEED_OPTION_BY_DEFAULT;
+}
+
+/* Nothing that was asked for may differ from what the other model is. */
+static heed_status check_same(const heed_recipe *r, const heed_recipe *from, heed_error *err)
+{
+    for (int i = 0; i < heed__recipe_set.count; i++) {
+        const heed_option *o = &fields[i];
+        if (is_given(r, o->name) &&
+            !same_value(o, (const char *)r + o->offset, (const char *)from + o->offset))
+            return heed__fail(err, HEED_ARGUMENT,
+                              "--%s is not what the model '%.300s' has: with --from, leave it out",
+                              o->name, r->train.from);
+    }
+    return HEED_OK;
+}
+
+static void take_text(heed_train_options *o, const heed_text_config *text, heed__pathname path[2])
+{
+    const bool words = text->tokens == HEED_WHITESPACE;
+    o->tokens = words ? HEED_TOKENS_WHITESPACE : HEED_TOKENS_SENTENCEPIECE;
+    o->vocab_type = words ? HEED_UNIGRAM : text->tokens;
+    o->bpe_joiner = text->bpe_joiner;
+    o->joint = strcmp(path[0], path[1]) == 0;
+    o->vocab = o->joint ? path[0] : NULL;
+    o->source_vocab = o->joint ? NULL : path[0];
+    o->target_vocab = o->joint ? NULL : path[1];
+}
+
+/* A config file may name them with the values that stand for nothing. */
+static bool asks_for_vocabulary(const heed_recipe *r)
+{
+    static const char *const names[] = {"vocab",      "source-vocab",    "target-vocab",
+                                        "vocab-size", "vocab-min-count", "vocab-coverage"};
+    const heed_train_options *o = &r->train;
+    bool asks = o->vocab || o->source_vocab || o->target_vocab || o->vocab_size ||
+                o->vocab_min_count > 1 || o->vocab_coverage < 1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        asks |= heed_option_origin_of(&r->origins, names[i]) == HEED_OPTION_BY_COMMAND_LINE;
+    return asks;
+}
+
+heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed_arena *arena,
+                                    heed_error *err)
+{
+    const heed_train_options *o = &r->train;
+    heed_recipe from = *r;
+    heed__pathname *path = heed_arena_allocate(arena, 2 * sizeof *path);
+    if (!path)
+        return heed__fail(err, HEED_MEMORY, "out of memory for a path");
+    if (asks_for_vocabulary(r))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--from brings its own vocabulary: leave out --vocab, --source-vocab, "
+                          "--target-vocab, --vocab-size, --vocab-min-count and --vocab-coverage");
+    if (heed_model_read_config(o->from, arena, &from.model, text, err) ||
+        heed__vocabs_find(o->from, path, err))
+        return err->status;
+    take_text(&from.train, text, path);
+    /* Of the model, but no more than how it is trained. */
+    from.model.dropout = r->model.dropout;
+    from.model.attention.dropout = r->model.attention.dropout;
+    from.model.transformer.ff_dropout = r->model.transformer.ff_dropout;
+    from.model.label_smoothing = r->model.label_smoothing;
+    if (check_same(r, &from, err))
+        return err->status;
+    if (!is_given(r, "schedule")) { /* the default is made for weights that know nothing */
+        from.train.schedule = HEED_SCHEDULE_CONSTANT;
+        if (o->rate == 0)
+            from.train.rate = FROM_RATE;
+        if (!is_given(r, "warmup"))
+            from.train.warmup = FROM_WARMUP;
+    }
+    *r = from;
+    return HEED_OK;
+}

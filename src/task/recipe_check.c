@@ -1,0 +1,278 @@
+/* recipe_check.c: which options of a run are refused: those that do not go together, and those that
+ * would be in vain. */
+#include "base/option_parse.h"
+#include "model/model_class.h"
+#include "train/trainer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static heed_status check_files(const heed_train_options *o, heed_error *err)
+{
+    if (!o->source.count && !o->target.count && !o->tsv.count)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "nothing to learn from: give --source and --target, or --tsv");
+    if (o->source.count != o->target.count)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "files with --source: %d, with --target: %d, expected as many",
+                          o->source.count, o->target.count);
+    if (o->valid_source.count != o->valid_target.count)
+        return heed__fail(
+            err, HEED_ARGUMENT,
+            "files with --valid-source: %d, with --valid-target: %d, expected as many",
+            o->valid_source.count, o->valid_target.count);
+    return HEED_OK;
+}
+
+/* A translation has two sides. */
+static heed_status check_arch(const heed_recipe *r, heed_error *err)
+{
+    if (r->model.arch == HEED_ARCH_TRANSFORMER || r->model.arch == HEED_ARCH_RNN)
+        return HEED_OK;
+    return heed__fail(err, HEED_ARGUMENT,
+                      "--arch %s reads one side, a translation has two: use --arch transformer or "
+                      "--arch rnn",
+                      r->model.arch == HEED_ARCH_DECODER ? "decoder" : "encoder");
+}
+
+static heed_status check_vocabularies(const heed_recipe *r, heed_error *err)
+{
+    const heed_train_options *o = &r->train;
+    if (o->vocab && (o->source_vocab || o->target_vocab))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--vocab is for both languages: it cannot stand beside --source-vocab or "
+                          "--target-vocab");
+    if (!o->source_vocab != !o->target_vocab)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--source-vocab and --target-vocab must be given together");
+    bool separate = !o->joint || o->source_vocab;
+    if (o->vocab && !o->joint)
+        return heed__fail(err, HEED_ARGUMENT, "--vocab is for both languages: not with --no-joint");
+    if (separate && r->model.tying == HEED_TIE_ALL)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "two vocabularies cannot share one matrix: with --no-joint or "
+                          "--source-vocab use --tying target or --tying none");
+    if (o->vocab_size && o->vocab_size <= HEED_PLACEHOLDER + HEED_PLACEHOLDERS)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--vocab-size is %lld, expected at least %d: %d pieces are special",
+                          (long long)o->vocab_size, HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 1,
+                          HEED_PLACEHOLDER + HEED_PLACEHOLDERS);
+    return HEED_OK;
+}
+
+/* What one kind of tokens has and the other would ignore in silence. */
+static heed_status check_tokens(const heed_train_options *o, heed_error *err)
+{
+    bool words = o->tokens == HEED_TOKENS_WHITESPACE;
+    if (words && o->vocab_type == HEED_BPE)
+        return heed__fail(
+            err, HEED_ARGUMENT,
+            "--vocab-type bpe learns to cut words, --tokens whitespace does not: leave "
+            "--tokens out, or, if the text is cut already, --vocab-type");
+    if (words && o->vocab_coverage < 1)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--vocab-coverage needs --tokens sentencepiece: for words there is "
+                          "--vocab-min-count");
+    if (!words && o->vocab_min_count > 1)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--vocab-min-count needs --tokens whitespace: for subwords there is "
+                          "--vocab-size");
+    if (o->bpe_joiner && !words)
+        return heed__fail(err, HEED_ARGUMENT, "--bpe-joiner needs --tokens whitespace");
+    if (o->bpe_joiner && !*o->bpe_joiner)
+        return heed__fail(err, HEED_ARGUMENT, "--bpe-joiner is empty");
+    if (o->subword_sampling > 0 && words && !o->bpe_joiner)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--subword-sampling needs --tokens sentencepiece, or --bpe-joiner: words "
+                          "are not cut");
+    if (o->subword_sampling > 1 && (words || o->vocab_type == HEED_BPE))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--subword-sampling is %g, expected at most 1 with %s: it is a "
+                          "probability",
+                          o->subword_sampling, words ? "--bpe-joiner" : "--vocab-type bpe");
+    if ((o->augment.protect > 0 || o->augment.invent > 0 || o->augment.vary > 0) && words)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--protect, --invent and --vary need --tokens sentencepiece: a word more "
+                          "or less is unknown to --tokens whitespace");
+    return HEED_OK;
+}
+
+static heed_status check_training(const heed_train_options *o, heed_error *err)
+{
+    bool total = o->schedule == HEED_SCHEDULE_COSINE || o->schedule == HEED_SCHEDULE_LINEAR;
+    if (total && !o->max_updates)
+        return heed__fail(err, HEED_ARGUMENT, "--schedule %s needs --max-updates to end at",
+                          o->schedule == HEED_SCHEDULE_COSINE ? "cosine" : "linear");
+    if (total && o->warmup >= o->max_updates)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--warmup is %lld, expected less than the %lld of --max-updates",
+                          (long long)o->warmup, (long long)o->max_updates);
+    if ((o->schedule == HEED_SCHEDULE_NOAM || o->schedule == HEED_SCHEDULE_INVERSE_SQRT) &&
+        !o->warmup)
+        return heed__fail(err, HEED_ARGUMENT, "this --schedule needs a --warmup of at least 1");
+    if (o->weight_decay > 0 && o->optimizer != HEED_ADAMW)
+        return heed__fail(err, HEED_ARGUMENT, "--weight-decay needs --optimizer adamw");
+    if (o->momentum > 0 && (o->optimizer == HEED_ADAM || o->optimizer == HEED_ADAMW))
+        return heed__fail(err, HEED_ARGUMENT, "--momentum needs --optimizer sgd or rmsprop");
+    if (o->rate_floor > 0 && !total)
+        return heed__fail(err, HEED_ARGUMENT, "--rate-floor needs --schedule cosine or linear");
+    if (o->rate_floor > o->rate)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--rate-floor is %g, expected at most the %g of --rate", o->rate_floor,
+                          o->rate);
+    if (o->valid_metric != HEED_VALID_LOSS && !o->valid_lines)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--valid-lines 0 translates nothing: it needs --valid-metric loss");
+    if (!o->valid_every && o->valid_minutes == 0 && !o->max_updates && !o->max_epochs &&
+        o->max_minutes == 0)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "nothing would ever stop this run: give --max-updates, --max-epochs, "
+                          "--max-minutes or --valid-every");
+    return HEED_OK;
+}
+
+/* ---- names ---- */
+
+/* training/options.json holds names as they are from the root on. */
+static heed_status check_name(const heed_option *o, const char *name, heed_error *err)
+{
+    heed__pathname full;
+    const char *kept = name && realpath(name, full) ? full : name;
+    if (!kept || heed_utf8_valid(kept, strlen(kept), NULL))
+        return HEED_OK;
+    return heed__fail(err, HEED_ARGUMENT,
+                      "--%s is '%.300s', expected UTF-8: a run could not be resumed otherwise",
+                      o->name, kept);
+}
+
+static heed_status check_names(const heed_recipe *r, heed_error *err)
+{
+    heed_status status = HEED_OK;
+    for (int i = 0; !status && i < heed__recipe_set.count; i++) {
+        const heed_option *o = &heed__recipe_set.fields[i];
+        const void *value = (const char *)r + o->offset;
+        const heed_option_list *list = value;
+        if (o->type == HEED_OPTION_TYPE_TEXT)
+            status = check_name(o, *(const char *const *)value, err);
+        for (int k = 0; o->type == HEED_OPTION_TYPE_LIST && !status && k < list->count; k++)
+            status = check_name(o, list->items[k], err);
+    }
+    return status;
+}
+
+/* ---- what would be in vain ---- */
+
+static bool attends(const heed_recipe *r)
+{
+    return r->model.arch != HEED_ARCH_RNN || r->model.rnn.attend != HEED_ATTEND_NEVER;
+}
+
+static bool scales(const heed_recipe *r)
+{
+    return r->model.attention.score == HEED_SCORE_SCALED_DOT;
+}
+
+static bool compares_angles(const heed_recipe *r)
+{
+    return r->model.attention.score == HEED_SCORE_COSINE;
+}
+
+static bool sees_a_window(const heed_recipe *r)
+{
+    return r->model.attention.pattern != HEED_PATTERN_GLOBAL;
+}
+
+/* With --from, the vocabulary is its own matter. */
+static bool learns_vocabulary(const heed_recipe *r)
+{
+    return r->train.from || (!r->train.vocab && !r->train.source_vocab);
+}
+
+static bool samples(const heed_recipe *r)
+{
+    return r->train.subword_sampling > 0;
+}
+
+static bool holds_out(const heed_recipe *r)
+{
+    return !r->train.valid_source.count && !r->train.valid_tsv.count;
+}
+
+static bool is_adam(const heed_recipe *r)
+{
+    return r->train.optimizer == HEED_ADAM || r->train.optimizer == HEED_ADAMW;
+}
+
+static bool divides(const heed_recipe *r)
+{
+    return r->train.optimizer != HEED_SGD;
+}
+
+#define LEARNED "is for a vocabulary that is learned: not with --vocab or --source-vocab"
+#define ATTENDS "needs --attend before or after"
+#define ADAM "needs --optimizer adam or adamw"
+static const struct {
+    const char *name;
+    bool (*heard)(const heed_recipe *r);
+    const char *otherwise; /* what is said if not */
+} needs[] = {
+    {"attention-score", attends, ATTENDS},
+    {"attention-window", attends, ATTENDS},
+    {"attention-choice", attends, ATTENDS},
+    {"attention-dropout", attends, ATTENDS},
+    {"attention-beta", attends, ATTENDS},
+    {"attention-beta", compares_angles, "needs --attention-score cosine"},
+    {"window", attends, ATTENDS},
+    {"window", sees_a_window, "needs --attention-window local-m or local-p"},
+    {"scale-scores", scales, "needs --attention-score scaled-dot"},
+    {"vocab-type", learns_vocabulary, LEARNED},
+    {"vocab-size", learns_vocabulary, LEARNED},
+    {"vocab-min-count", learns_vocabulary, LEARNED},
+    {"vocab-coverage", learns_vocabulary, LEARNED},
+    {"sampling-sides", samples, "needs --subword-sampling"},
+    {"hold-out", holds_out, "is for training without validation files"},
+    {"beta1", is_adam, ADAM},
+    {"beta2", is_adam, ADAM},
+    {"eps", divides, "needs --optimizer adam, adamw or rmsprop"},
+};
+
+/* Only the command line is held against this: a config file may name every option, and a preset
+ * may be changed into what ignores some of it. */
+static bool is_typed(const heed_recipe *r, const char *name)
+{
+    return heed_option_origin_of(&r->origins, name) == HEED_OPTION_BY_COMMAND_LINE;
+}
+
+static heed_status check_heard(const heed_recipe *r, heed_error *err)
+{
+    static const char *const archs[] = {HEED_ARCH_WORDS};
+    for (int i = 0; i < heed__recipe_set.count; i++) {
+        const char *name = heed__recipe_set.fields[i].name;
+        if (!is_typed(r, name) || heed__model_listens(r->model.arch, name))
+            continue;
+        int other = 0;
+        while (!heed__model_listens(other, name))
+            other++;
+        return heed__fail(err, HEED_ARGUMENT, "--%s needs --arch %s", name, archs[other]);
+    }
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
+        if (is_typed(r, needs[i].name) && !needs[i].heard(r))
+            return heed__fail(err, HEED_ARGUMENT, "--%s %s", needs[i].name, needs[i].otherwise);
+    return HEED_OK;
+}
+
+heed_status heed__recipe_check(const heed_recipe *r, heed_error *err)
+{
+    heed_status status = check_files(&r->train, err);
+    if (!status)
+        status = check_arch(r, err);
+    if (!status)
+        status = check_names(r, err);
+    if (!status)
+        status = check_vocabularies(r, err);
+    if (!status)
+        status = check_tokens(&r->train, err);
+    if (!status)
+        status = check_training(&r->train, err);
+    return status ? status : check_heard(r, err);
+}

@@ -1,0 +1,116 @@
+/* stage.c: where a new model directory is prepared: beside its own place, as FOLDER.heed-PID.tmp,
+ * until it is complete.  A process that is killed meanwhile leaves that; the next one that makes
+ * the same FOLDER removes it, since nobody holds its lock any more. */
+#include "train/trainer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static heed_status stage_name(const char *folder, heed__pathname path, heed_error *err)
+{
+    heed__pathname parent, name;
+    heed_status status = heed__pathname_split(folder, parent, name, err);
+    return status ? status
+                  : heed__pathname_format(path, err, "%s/%s.heed-%ld.tmp", parent, name,
+                                          (long)getpid());
+}
+
+/* ---- the lock ---- */
+
+/* One process trains a directory at a time; the lock goes when the process does. */
+heed_status heed__trainer_lock(heed_trainer *t, heed_error *err)
+{
+    heed__pathname path;
+    if (heed__pathname_format(path, err, "%s/training/lock", t->place))
+        return err->status;
+    t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (t->lock < 0)
+        return heed__fail(err, HEED_IO, "cannot write '%.400s': %s", path, strerror(errno));
+    if (flock(t->lock, LOCK_EX | LOCK_NB) == 0)
+        return HEED_OK;
+    if (errno != EWOULDBLOCK)
+        return heed__fail(err, HEED_IO, "cannot lock '%.400s': %s", path, strerror(errno));
+    return heed__fail(err, HEED_STATE, "'%.400s' is being trained by another process", t->folder);
+}
+
+/* ---- what others left ---- */
+
+struct leftover {
+    const heed_trainer *t;
+    const char *parent, *prefix, *suffix;
+};
+
+/* One without a lock was killed before it had one, and is empty, or is just being made. */
+static void remove_if_dead(void *context, int64_t process)
+{
+    const struct leftover *l = context;
+    heed__pathname path, training, lock;
+    if (heed__pathname_format(path, NULL, "%s/%s%lld%s", l->parent, l->prefix, (long long)process,
+                              l->suffix) ||
+        heed__pathname_format(training, NULL, "%s/training", path) ||
+        heed__pathname_format(lock, NULL, "%s/lock", training))
+        return;
+    int fd = open(lock, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        rmdir(training);
+        rmdir(path);
+        return;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && !heed__folder_remove(path, NULL))
+        heed__trainer_say(l->t, HEED_LOG_INFO, "removed '%.400s', which a killed training left",
+                          path);
+    close(fd);
+}
+
+/* A parent that cannot be read is no reason to fail: it may still be written. */
+static void remove_leftovers(const heed_trainer *t)
+{
+    static const char *const suffixes[] = {".tmp", ".tmp.gone"};
+    heed__pathname parent, name, prefix;
+    if (heed__pathname_split(t->folder, parent, name, NULL) ||
+        heed__pathname_format(prefix, NULL, "%s.heed-", name))
+        return;
+    for (int i = 0; i < 2; i++) {
+        struct leftover l = {t, parent, prefix, suffixes[i]};
+        heed__folder_numbered(parent, prefix, suffixes[i], remove_if_dead, &l, NULL);
+    }
+}
+
+/* ---- making it ---- */
+
+heed_status heed__trainer_stage(heed_trainer *t, heed_error *err)
+{
+    heed__pathname path;
+    remove_leftovers(t);
+    if (stage_name(t->folder, path, err) || !(t->place = heed__trainer_keep_text(t, path, err)))
+        return err->status;
+    if (mkdir(path, 0777) != 0) {
+        t->place = NULL;
+        return heed__fail(err, HEED_IO, "cannot make the directory '%.400s': %s", t->folder,
+                          strerror(errno));
+    }
+    heed_status status = heed__pathname_format(path, err, "%s/training", t->place);
+    if (!status)
+        status = heed__folder_make(path, err);
+    if (!status)
+        status = heed__trainer_lock(t, err);
+    if (!status)
+        status = heed__pathname_format(path, err, "%s/training/weights", t->place);
+    return status ? status : heed__folder_make(path, err);
+}
+
+heed_status heed_trainer_discard(const char *folder, heed_error *err)
+{
+    heed__pathname path, aside;
+    heed_status status = stage_name(folder, path, err);
+    if (!status)
+        status = heed__pathname_format(aside, err, "%s.gone", path);
+    /* Out of the way first: a thread that still prepares finds nothing to write into. */
+    if (!status && heed__folder_exists(path))
+        status = heed__folder_rename(path, aside, err);
+    return status ? status : heed__folder_remove(aside, err);
+}

@@ -1,0 +1,96 @@
+/* translator.h (internal): what heed_translate and heed_score share. */
+#ifndef HEED_TRANSLATE_TRANSLATOR_H
+#define HEED_TRANSLATE_TRANSLATOR_H
+
+#include "base/parallel.h"
+#include "engine/engine.h"
+#include "search/beam.h"
+#include "translate/align.h"
+#include "translate/protect.h"
+
+/* What a worker has to itself. */
+typedef struct heed__lane {
+    int threads; /* inside of the session; 0: not open */
+    heed_session *session;
+    heed__search *search;
+    heed_arena *text; /* of the sentence that is done */
+} heed__lane;
+
+/* Windows of lines that may be on their way. */
+#define HEED__WINDOWS 4
+
+struct heed_translator {
+    heed_allocator allocator;
+    heed_engine *engine;
+    const heed_vocab *source, *target;
+    heed_vocab *own_source, *own_target; /* only where the translator opened them itself */
+    bool aligns;
+    int align_layer, align_head;             /* from 1; head 0: all */
+    bool shortlist;                          /* sessions use the engine's */
+    int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
+    bool knows_placeholders, protects;       /* the model does; spans travel as such */
+    const heed__names *names;                /* NULL: none are copied */
+    heed__names *own_names;                  /* only where the translator opened them itself */
+    bool knows_letters, capitals; /* not only words; a line in capitals is one in small letters */
+    int threads;
+    heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
+    heed_arena *lines;                     /* one call */
+    heed_arena *window[HEED__WINDOWS];     /* lines on their way */
+};
+
+/* Opens lanes for so many sentences: 1 to *workers, or lane 0 and *workers is 0.  asked: workers
+ * that are wanted; 0: all threads, if there are sentences enough. */
+heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, int *workers,
+                             heed_error *err);
+void heed__lanes_close(heed_translator *tr);
+
+/* Tells it what training saw, where that is not read from a directory; names are borrowed. */
+void heed__translator_trained(heed_translator *tr, const heed_text_config *text,
+                              const heed__names *names);
+
+/* Which come when: the longest first, equals in their order.  lengths are from 0 to most; NULL when
+ * memory is short. */
+const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_t most,
+                                   heed_arena *arena, heed_error *err);
+
+/* ---- lines ---- */
+
+/* What of a line is decoded at once: all of it, unless it is too long. */
+typedef struct heed__part {
+    heed_tokens tokens, prefix;
+    const heed__protected *span; /* (spans) what its placeholders stand for */
+    int64_t spans;
+    uint64_t number;           /* names its random numbers */
+    struct heed__entry *entry; /* the line it is of */
+    heed_translation *out;     /* (outs) where its translations go */
+    int64_t outs;
+    heed__alignment alignment; /* of the best */
+} heed__part;
+typedef struct heed__line {
+    heed__part *part;
+    int64_t parts;      /* 0: the line is empty, or */
+    const char *copied; /* it has nothing but spans, and is its own translation; else NULL */
+    bool repaired, all_caps;
+} heed__line;
+/* One line in, one line out: line ends inside become spaces. */
+void heed__remove_line_ends(char *text);
+/* Tokens of a line that need not be UTF-8. */
+heed_status heed__encode_line(const heed_vocab *v, const char *text, heed_arena *arena,
+                              heed_tokens *tokens, bool *repaired, heed_error *err);
+/* Tokens that are decoded at once, without EOS. */
+typedef struct heed__limits {
+    int64_t together;         /* of several sentences */
+    int64_t longest;          /* of one; not less */
+    bool protects;            /* spans become placeholders, HEED_PLACEHOLDERS of them at most */
+    bool capitals;            /* a line in capitals is one in small letters */
+    const heed__names *names; /* NULL, or names that are hardly known become placeholders too */
+} heed__limits;
+/* The same in parts within the limits: cut at sentence ends, and inside of a sentence only where it
+ * is longer than the longest. */
+heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__limits *limits,
+                             heed_arena *arena, heed__line *line, heed_error *err);
+/* Puts the translations of a line's parts together. */
+heed_status heed__join_parts(const heed_translation *part, int64_t parts, heed_arena *arena,
+                             heed_translation *out, heed_error *err);
+
+#endif

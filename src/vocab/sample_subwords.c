@@ -1,0 +1,102 @@
+/* sample_subwords.c: random segmentation into subwords, for regularisation.
+ *
+ * SentencePiece's own samplers have a hidden generator for each thread: a resumed run would draw
+ * other pieces.  These draw from a heed_rng alone.  The text is the one SentencePiece normalised
+ * (its pieces, joined), or was tokenised before, so samples decode to the same text. */
+#include "vocab/sample_subwords.h"
+#include "base/error.h"
+#include "text/utf8.h"
+
+#include <stdio.h>
+
+/* With less than this the best segmentation is already the only one; no overflow. */
+#define MOST_STRENGTH 1e6
+
+double heed__sampler_draw(heed__sampler *c)
+{
+    return heed_rng_uniform(c->rng, c->drawn++);
+}
+
+int32_t heed__sampler_find(const heed__sampler *c, size_t begin, size_t end)
+{
+    int32_t id = heed__pieces_find(&c->v->pieces, c->text + begin, end - begin);
+    if (id < 0)
+        return -1;
+    heed__piece_type type = c->v->pieces.item[id].type;
+    return type == HEED__PIECE_NORMAL || type == HEED__PIECE_USER ? id : -1;
+}
+
+/* Placeholders are recognised by their '<'; all have the same length. */
+static int32_t placeholder_at(const heed__sampler *c, size_t at)
+{
+    const heed__piece *first = &c->v->pieces.item[HEED_PLACEHOLDER];
+    if (c->text[at] != '<' || c->length - at < first->length)
+        return -1;
+    int32_t id = heed__sampler_find(c, at, at + first->length);
+    return id >= 0 && c->v->pieces.item[id].type == HEED__PIECE_USER ? id : -1;
+}
+
+size_t heed__sampler_step(const heed__sampler *c, size_t at, bool *frozen)
+{
+    int32_t placeholder = placeholder_at(c, at);
+    *frozen = placeholder >= 0;
+    if (*frozen)
+        return c->v->pieces.item[placeholder].length;
+    int32_t character;
+    size_t n = heed__utf8_next(c->text + at, c->length - at, &character);
+    return n ? n : 1;
+}
+
+void heed__sampler_add(heed__sampler *c, size_t begin, size_t end)
+{
+    int32_t id = heed__sampler_find(c, begin, end);
+    if (id < 0 && c->v->has_bytes) {
+        for (; begin < end; begin++) {
+            char name[8];
+            snprintf(name, sizeof name, "<0x%02X>", (unsigned char)c->text[begin]);
+            c->id[c->count++] = heed_vocab_find(c->v, name);
+        }
+    } else if (id >= 0 || !c->after_unknown) {
+        c->id[c->count++] = id < 0 ? HEED_UNK : id;
+    }
+    c->after_unknown = id < 0;
+}
+
+static heed_status check(const heed_vocab *v, double strength, heed_error *err)
+{
+    double most = v->kind == HEED_UNIGRAM ? MOST_STRENGTH : 1;
+    if (strength > 0 && v->kind == HEED_WHITESPACE && !v->joiner)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot sample: words are not split, expected a joiner of their pieces");
+    return strength >= 0 && strength <= most
+               ? HEED_OK
+               : heed__fail(err, HEED_ARGUMENT, "cannot sample: strength is %g, expected 0 to %g",
+                            strength, most);
+}
+
+heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t length, double strength,
+                              const heed_rng *rng, heed_arena *arena, heed_tokens *tokens,
+                              heed_error *err)
+{
+    if (check(v, strength, err))
+        return HEED_ARGUMENT;
+    const bool words = v->kind == HEED_WHITESPACE;
+    if (strength == 0)
+        return heed_vocab_encode(v, text, length, arena, tokens, err);
+    heed__sampler c = {
+        .v = v, .text = text, .length = length, .strength = strength, .rng = rng, .arena = arena};
+    heed_status status =
+        words ? HEED_OK : heed__vocab_clean(text, length, arena, &text, &length, err);
+    if (!status && !words)
+        status = heed__spm_normalize(v->spm, text, length, arena, &c.text, &c.length, err);
+    if (status)
+        return status;
+    c.id = heed_arena_allocate(arena, c.length * sizeof *c.id);
+    if (!c.id)
+        return heed__fail(err, HEED_MEMORY, "out of memory for %zu tokens", c.length);
+    status = words                 ? heed__sample_words(&c, err)
+             : v->kind == HEED_BPE ? heed__sample_bpe(&c, err)
+                                   : heed__sample_unigram(&c, err);
+    *tokens = (heed_tokens){c.id, c.count};
+    return status;
+}

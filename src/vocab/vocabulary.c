@@ -1,0 +1,165 @@
+/* vocabulary.c: vocabularies: opening, lookup, and dispatch to the two kinds. */
+#include "vocab/vocabulary.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "text/utf8.h"
+#include "vocab/vocab_clean.h"
+
+#include <string.h>
+
+const char *heed__special(int32_t i)
+{
+    static const char *const text[HEED__SPECIALS] = {
+        "<unk>", "<s>",   "</s>",  "<ph0>", "<ph1>", "<ph2>", "<ph3>",
+        "<ph4>", "<ph5>", "<ph6>", "<ph7>", "<ph8>", "<ph9>",
+    };
+    return text[i];
+}
+
+heed__piece_type heed__special_type(int32_t i)
+{
+    return i == HEED_UNK                    ? HEED__PIECE_UNKNOWN
+           : i == HEED_BOS || i == HEED_EOS ? HEED__PIECE_CONTROL
+                                            : HEED__PIECE_USER;
+}
+
+/* ---- opening ---- */
+
+static heed_status set_joiner(heed_vocab *v, const char *joiner, heed_error *err)
+{
+    size_t n = strlen(joiner);
+    while (n > 0 && joiner[n - 1] == ' ')
+        n--;
+    if (n == 0 || memchr(joiner, ' ', n))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "the joiner is '%s', expected what a piece ends in, as in '@@ '", joiner);
+    v->joiner = heed__allocate(&v->allocator, n, 1);
+    if (!v->joiner)
+        return heed__fail(err, HEED_MEMORY, "out of memory for a vocabulary");
+    memcpy(v->joiner, joiner, n);
+    v->joiner_length = n;
+    return HEED_OK;
+}
+
+static heed_status read_pieces(heed_vocab *v, const char *path, const char *joiner,
+                               const char *bytes, size_t size, heed_error *err)
+{
+    if (size == 0)
+        return heed__fail(err, HEED_FORMAT, "cannot read vocabulary '%s': it is empty", path);
+    /* A SentencePiece model begins with the key of a field: 1 pieces, 2 trainer_spec, or 3
+     * normalizer_spec; no piece of text begins with one of them. */
+    if (*bytes == 0x0A || *bytes == 0x12 || *bytes == 0x1A)
+        return heed__spm_read(v, path, bytes, size, err);
+    if (memchr(bytes, '\0', size < 4096 ? size : 4096))
+        return heed__fail(err, HEED_FORMAT,
+                          "cannot read vocabulary '%s': it is neither a SentencePiece model nor a "
+                          "text with one piece a line",
+                          path);
+    v->kind = HEED_WHITESPACE;
+    if (joiner && set_joiner(v, joiner, err))
+        return err ? err->status : HEED_ARGUMENT;
+    return heed__words_read(v, path, bytes, size, err);
+}
+
+heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_allocator *allocator,
+                            heed_error *err)
+{
+    const void *bytes;
+    size_t size;
+    if (heed__file_map(path, &bytes, &size, err))
+        return NULL;
+    heed_allocator a = heed__allocator_or_default(allocator);
+    heed_vocab *v = heed__allocate_zeroed(&a, 1, sizeof *v);
+    if (v) {
+        v->allocator = v->trie.allocator = a;
+        if (heed__pieces_init(&v->pieces, &a, err) ||
+            read_pieces(v, path, joiner, bytes, size, err)) {
+            heed_vocab_free(v);
+            v = NULL;
+        }
+    } else {
+        heed__fail(err, HEED_MEMORY, "out of memory for vocabulary '%s'", path);
+    }
+    heed__file_unmap(bytes, size);
+    return v;
+}
+
+void heed_vocab_free(heed_vocab *v)
+{
+    if (!v)
+        return;
+    heed_allocator a = v->allocator;
+    heed__spm_close(v->spm);
+    heed__release(&a, v->joiner, v->joiner_length, 1);
+    heed__trie_deinit(&v->trie);
+    heed__pieces_deinit(&v->pieces);
+    heed__release(&a, v, 1, sizeof *v);
+}
+
+/* ---- lookup ---- */
+
+int32_t heed_vocab_size(const heed_vocab *v)
+{
+    return v->pieces.count;
+}
+
+static bool in_range(const heed_vocab *v, int32_t id)
+{
+    return id >= 0 && id < v->pieces.count;
+}
+
+const char *heed_vocab_piece(const heed_vocab *v, int32_t id)
+{
+    return v->pieces.item[in_range(v, id) ? id : HEED_UNK].text;
+}
+
+int32_t heed_vocab_find(const heed_vocab *v, const char *piece)
+{
+    int32_t id = heed__pieces_find(&v->pieces, piece, strlen(piece));
+    return id < 0 ? HEED_UNK : id;
+}
+
+/* ---- encoding and decoding ---- */
+
+static heed_status check_text(const char *text, size_t length, heed_error *err)
+{
+    size_t bad;
+    return heed_utf8_valid(text, length, &bad)
+               ? HEED_OK
+               : heed__fail(err, HEED_ARGUMENT,
+                            "cannot encode a text: byte %zu of %zu is not UTF-8", bad + 1, length);
+}
+
+heed_status heed__vocab_clean(const char *text, size_t length, heed_arena *arena,
+                              const char **clean, size_t *clean_length, heed_error *err)
+{
+    if (check_text(text, length, err))
+        return HEED_ARGUMENT;
+    *clean = heed__clean(text, length, arena, clean_length);
+    return *clean ? HEED_OK
+                  : heed__fail(err, HEED_MEMORY, "out of memory for a text of %zu bytes", length);
+}
+
+heed_status heed_vocab_encode(const heed_vocab *v, const char *text, size_t length,
+                              heed_arena *arena, heed_tokens *tokens, heed_error *err)
+{
+    if (v->kind == HEED_WHITESPACE)
+        return check_text(text, length, err)
+                   ? HEED_ARGUMENT
+                   : heed__words_encode(v, text, length, arena, tokens, err);
+    heed_status status = heed__vocab_clean(text, length, arena, &text, &length, err);
+    return status ? status : heed__spm_encode(v->spm, text, length, arena, tokens, err);
+}
+
+heed_status heed_vocab_decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
+                              const char **text, heed_error *err)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!in_range(v, ids[i]))
+            return heed__fail(err, HEED_ARGUMENT,
+                              "cannot decode: id %d at position %lld, expected 0 to %d", ids[i],
+                              (long long)i, v->pieces.count - 1);
+    return v->kind == HEED_WHITESPACE ? heed__words_decode(v, ids, n, arena, text, err)
+                                      : heed__spm_decode(v->spm, ids, n, arena, text, err);
+}
