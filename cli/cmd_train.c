@@ -104,6 +104,10 @@ static void catch_signals(void)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    if (signal(SIGHUP, SIG_DFL) == SIG_IGN) /* nohup: goes on without its terminal */
+        signal(SIGHUP, SIG_IGN);
+    else
+        sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     if (pthread_create(&thread, NULL, wait_for_signals, &signals) == 0)
         pthread_detach(thread);

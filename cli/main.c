@@ -59,6 +59,7 @@ int main(int argc, char **argv)
 {
     /* A reader that went away then shows as a failed write, with a message, not as a silent end. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* and so does a file that grows beyond `ulimit -f` */
     check_environment();
     int code = run(argc, (const char *const *)argv);
     bool written = results_written();

@@ -63,20 +63,38 @@ base="$small --tokens whitespace --source train.s --target train.t --valid-sourc
 # shellcheck disable=SC2086
 run train --model whole $base
 exits 0
-what='heed train and SIGTERM'
+for signal in TERM HUP; do
+    what="heed train and SIG$signal"
+    # shellcheck disable=SC2086
+    "$heed" train --model m $base >out 2>err &
+    while [ ! -d m/training/step-50 ] && kill -0 $! 2>/dev/null; do sleep 0.02; done
+    kill -$signal $!
+    wait $!
+    rc=$?
+    exits 130
+    mentions 'stopping ...'
+    mentions 'and saved; go on with: heed train --resume m'
+    run train --resume m
+    exits 0
+    same whole/model.safetensors m/model.safetensors
+    same whole/training/step-300/moments.safetensors m/training/step-300/moments.safetensors
+    rm -rf m
+done
+# Catches a training under nohup that ends with its terminal.
+what='nohup heed train and SIGHUP'
 # shellcheck disable=SC2086
-"$heed" train --model m $base >out 2>err &
+nohup "$heed" train --model m $base --max-updates 60 >out 2>err &
 while [ ! -d m/training/step-50 ] && kill -0 $! 2>/dev/null; do sleep 0.02; done
-kill -TERM $!
+kill -HUP $! 2>/dev/null
 wait $!
 rc=$?
-exits 130
-mentions 'stopping ...'
-mentions 'and saved; go on with: heed train --resume m'
-run train --resume m
 exits 0
-same whole/model.safetensors m/model.safetensors
-same whole/training/step-300/moments.safetensors m/training/step-300/moments.safetensors
+# Catches a limit on the size of files that ends the program without a word.
+what='heed train and ulimit -f'
+# shellcheck disable=SC2086
+(ulimit -f 8; "$heed" train --resume m --max-updates 70 >out 2>err)
+rc=$?
+exits 1; mentions 'File too large'
 rm -rf m
 
 # Catches clocks that nobody looks at.

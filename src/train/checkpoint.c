@@ -14,12 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifdef HEED_DOUBLE
-#define OWN_DTYPE HEED_F64
-#else
-#define OWN_DTYPE HEED_F32
-#endif
-
 static const char weights_name[] = HEED_SAVED_WEIGHTS;
 static const char moments_name[] = "moments.safetensors";
 static const char average_name[] = HEED_SAVED_AVERAGE;
@@ -32,32 +26,12 @@ void heed__save_point(const heed_trainer *t, const char *where)
 
 /* ---- writing ---- */
 
-static heed_status save_moments(const heed_trainer *t, const char *path, heed_error *err)
-{
-    heed_error own = {0};
-    heed_safetensors_writer *w = heed_safetensors_writer_new(&t->allocator, &own);
-    int64_t size = heed_params_size(t->params);
-    for (int i = 0; w && !own.status && i < heed_optimizer_moments(t->optimizer); i++) {
-        heed_stored s = {.name = heed_optimizer_moment_name(t->optimizer, i),
-                         .dtype = OWN_DTYPE,
-                         .rank = 1,
-                         .dim = {size},
-                         .data = heed_optimizer_moment(t->optimizer, i),
-                         .bytes = (size_t)size * sizeof(heed_real)};
-        heed_safetensors_writer_add(w, &s, &own);
-    }
-    if (!own.status)
-        heed_safetensors_writer_write(w, path, &own);
-    heed_safetensors_writer_free(w);
-    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
-}
-
 /* One file of a save by its name. */
 static heed_status write_file(heed_trainer *t, const char *name, const char *path, heed_error *err)
 {
     heed_status status;
     if (name == moments_name)
-        return save_moments(t, path, err);
+        return heed__moments_save(t->optimizer, t->params, path, err);
     if (name == average_name)
         heed_ema_swap(t->ema);
     status = heed_params_save(t->params, path, err);
@@ -176,24 +150,6 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
 
 /* ---- loading ---- */
 
-static heed_status load_moments(heed_trainer *t, const char *path, heed_error *err)
-{
-    heed_error own = {0};
-    heed_safetensors *f = heed_safetensors_open(path, &t->allocator, &own);
-    int64_t size = heed_params_size(t->params);
-    for (int i = 0; f && !own.status && i < heed_optimizer_moments(t->optimizer); i++) {
-        const char *name = heed_optimizer_moment_name(t->optimizer, i);
-        const heed_stored *s = heed_safetensors_find(f, name);
-        if (!s || s->rank != 1 || s->dim[0] != size)
-            heed__fail(&own, HEED_FORMAT, "cannot load '%.300s': '%s' is missing or misshapen",
-                       path, name);
-        else
-            heed_stored_read(s, heed_optimizer_moment(t->optimizer, i), 0, size, &own);
-    }
-    heed_safetensors_close(f);
-    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
-}
-
 static heed_status verify(const char *folder, const heed__save_file *files, int count,
                           heed_error *err)
 {
@@ -220,7 +176,7 @@ static heed_status load_file(heed_trainer *t, const char *folder, const char *na
     heed__pathname path;
     heed_status status = heed__pathname_format(path, err, "%s/%s", folder, name);
     if (!status)
-        status = name == moments_name ? load_moments(t, path, err)
+        status = name == moments_name ? heed__moments_load(t->optimizer, t->params, path, err)
                                       : heed_params_load(t->params, path, err);
     if (!status && name == average_name)
         memcpy(heed_ema_values(t->ema), heed_params_values(t->params),

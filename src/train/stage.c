@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,6 +23,29 @@ static heed_status stage_name(const char *folder, heed__pathname path, heed_erro
 
 /* ---- the lock ---- */
 
+/* The lock file holds the number of the process that has the lock: for messages, so that what
+ * cannot be written or read does no harm. */
+static void write_owner(int fd)
+{
+    char text[32];
+    const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) < 0)
+        ftruncate(fd, 0);
+}
+
+static heed_status held_by_another(const heed_trainer *t, heed_error *err)
+{
+    char text[32] = "";
+    long process = 0;
+    const ssize_t n = pread(t->lock, text, sizeof text - 1, 0);
+    if (n > 0)
+        process = strtol(text, NULL, 10);
+    return process > 0 ? heed__fail(err, HEED_STATE, "'%.400s' is being trained by process %ld",
+                                    t->folder, process)
+                       : heed__fail(err, HEED_STATE, "'%.400s' is being trained by another process",
+                                    t->folder);
+}
+
 /* One process trains a directory at a time; the lock goes when the process does. */
 heed_status heed__trainer_lock(heed_trainer *t, heed_error *err)
 {
@@ -30,11 +55,13 @@ heed_status heed__trainer_lock(heed_trainer *t, heed_error *err)
     t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (t->lock < 0)
         return heed__fail(err, HEED_IO, "cannot write '%.400s': %s", path, strerror(errno));
-    if (flock(t->lock, LOCK_EX | LOCK_NB) == 0)
+    if (flock(t->lock, LOCK_EX | LOCK_NB) == 0) {
+        write_owner(t->lock);
         return HEED_OK;
+    }
     if (errno != EWOULDBLOCK)
         return heed__fail(err, HEED_IO, "cannot lock '%.400s': %s", path, strerror(errno));
-    return heed__fail(err, HEED_STATE, "'%.400s' is being trained by another process", t->folder);
+    return held_by_another(t, err);
 }
 
 /* ---- what others left ---- */

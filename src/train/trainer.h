@@ -179,6 +179,13 @@ void heed__save_point(const heed_trainer *t, const char *where);
 #define HEED_SAVED_WEIGHTS "model.safetensors"
 #define HEED_SAVED_AVERAGE "average.safetensors"
 
+/* ---- moments.c ---- */
+/* The optimiser's moments of the set p, by name. */
+heed_status heed__moments_save(const heed_optimizer *o, const heed_params *p, const char *path,
+                               heed_error *err);
+heed_status heed__moments_load(heed_optimizer *o, const heed_params *p, const char *path,
+                               heed_error *err);
+
 /* ---- state.c ---- */
 /* state.json of a save, with the checksums of its files. */
 #define HEED_SAVE_FILES 3
