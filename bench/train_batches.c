@@ -48,7 +48,7 @@ static heed_status finish_batch(heed_arena *arena, bench_batches *b, int64_t *ro
         b->batch = more;
     }
     heed_batch *to = &b->batch[b->count];
-    heed_status status = heed_batch_pack(arena, c->source, c->target, c->count, to, err);
+    heed_status status = heed_batch_pack(arena, NULL, c->source, c->target, c->count, to, err);
     if (status)
         return status;
     b->count++;

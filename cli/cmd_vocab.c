@@ -151,7 +151,7 @@ static int32_t read_id(const heed_vocab *v, const char *word, bool numbers)
         return *end || end == word || id < 0 || id >= heed_vocab_size(v) ? -1 : (int32_t)id;
     }
     int32_t id = heed_vocab_find(v, word);
-    return id == HEED_UNK && strcmp(word, heed_vocab_piece(v, HEED_UNK)) != 0 ? -1 : id;
+    return strcmp(word, heed_vocab_piece(v, id)) == 0 ? id : -1;
 }
 
 static bool decode_line(const struct settings *s, const heed_vocab *v, const char *text,

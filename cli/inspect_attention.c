@@ -46,16 +46,17 @@ static heed_status translate(struct view *v, const struct inspect_settings *s, h
     int32_t *id = heed_arena_allocate(v->arena, sizeof *id * (size_t)(t.tokens + 1));
     if (!id)
         return out_of_memory(err);
+    const heed_special_ids ids = heed_vocab_special(v->target);
     int64_t n = 0;
     int32_t before = 0, here = 0; /* placeholders of the parts before, and of this one */
     for (int64_t i = 0; i < t.tokens; i++) {
-        if (t.id[i] == HEED_EOS) {
+        if (t.id[i] == ids.eos) {
             before += here;
             here = 0;
             continue;
         }
         id[n] = t.id[i];
-        if (id[n] >= HEED_PLACEHOLDER && id[n] - HEED_PLACEHOLDER + before < v->pair.spans) {
+        if (id[n] >= ids.placeholder && id[n] - ids.placeholder + before < v->pair.spans) {
             id[n] += before;
             here++;
         }
@@ -83,9 +84,9 @@ static heed_status encode(struct view *v, const struct inspect_settings *s, heed
 /* ---- labels ---- */
 
 /* What a placeholder stands for; NULL: the token is none. */
-static const char *span_of(const struct view *v, int32_t id)
+static const char *span_of(const struct view *v, const heed_vocab *vocab, int32_t id)
 {
-    int32_t i = id - HEED_PLACEHOLDER;
+    int32_t i = id - heed_vocab_special(vocab).placeholder;
     return i >= 0 && i < v->pair.spans ? v->pair.span[i] : NULL;
 }
 
@@ -97,7 +98,7 @@ static heed_status piece_labels(const struct view *v, const heed_vocab *vocab, c
     if (!text)
         return out_of_memory(err);
     for (int64_t i = 0; i < n; i++)
-        if (!(text[i] = span_of(v, id[i])))
+        if (!(text[i] = span_of(v, vocab, id[i])))
             text[i] = heed_vocab_piece(vocab, id[i]);
     *out = (heed_labels){text, n};
     return HEED_OK;
@@ -122,9 +123,10 @@ static bool stands_apart(const char *piece)
  * number), joining would hide everything, and its pieces stay apart too. */
 static void begin_words(const heed_vocab *v, const int32_t *id, int64_t n, int32_t *word)
 {
+    const heed_special_ids ids = heed_vocab_special(v);
     int64_t specials = 0;
     for (int64_t i = 0; i < n; i++)
-        specials += id[i] == HEED_BOS || id[i] == HEED_EOS;
+        specials += id[i] == ids.start || id[i] == ids.eos;
     bool single = heed_vocab_words(v, id, n, word) <= specials + 1;
     int32_t words = 0, before = -1;
     bool was_apart = true;
@@ -145,7 +147,7 @@ static heed_status word_text(const struct view *v, const heed_vocab *vocab, cons
         return err->status;
     *text += strspn(*text, " ");
     for (int64_t i = 0; i < n; i++) {
-        const char *span = span_of(v, id[i]), *piece = heed_vocab_piece(vocab, id[i]);
+        const char *span = span_of(v, vocab, id[i]), *piece = heed_vocab_piece(vocab, id[i]);
         const char *at = span ? strstr(*text, piece) : NULL;
         if (!at)
             continue;
@@ -316,7 +318,8 @@ bool inspect_attention(const struct inspect_settings *s, heed_translator *tr, he
     heed_error err = {0};
     heed_batch batch;
     if (encode(&v, s, tr, &err) == HEED_OK &&
-        heed_batch_pack(arena, &v.pair.source, &v.pair.target, 1, &batch, &err) == HEED_OK) {
+        heed_batch_pack(arena, &heed_engine_configuration(heed_translator_engine(tr))->ids,
+                        &v.pair.source, &v.pair.target, 1, &batch, &err) == HEED_OK) {
         size_t room = strlen(s->attention) + strlen(v.translation) + 8;
         char *title = heed_arena_allocate(arena, room);
         if (title)

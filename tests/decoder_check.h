@@ -19,7 +19,8 @@ static void start(heed_decoder *d, const struct pairs *p, int first, int count, 
 {
     heed_error err = {0};
     heed_batch b;
-    assert_int_equal(heed_batch_pack(p->arena, p->source + first, NULL, count, &b, &err), HEED_OK);
+    assert_int_equal(heed_batch_pack(p->arena, NULL, p->source + first, NULL, count, &b, &err),
+                     HEED_OK);
     if (heed_decoder_start(d, &b, &err))
         fail_msg("%s", err.text);
     *rows = (struct rows){.count = count};

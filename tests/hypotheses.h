@@ -44,7 +44,7 @@ static heed_real oracle(const heed_model *m, heed_tape *t, const struct pairs *p
 {
     heed_tokens target = {h->token + 1, h->length - 1};
     heed_batch b;
-    assert_int_equal(heed_batch_pack(p->arena, p->source + h->sentence, &target, 1, &b, NULL),
+    assert_int_equal(heed_batch_pack(p->arena, NULL, p->source + h->sentence, &target, 1, &b, NULL),
                      HEED_OK);
     ((int32_t *)b.wanted)[b.target.rows->rows - 1] = v;
     heed_real *scores = score(m, t, &b), last = scores[b.target.rows->rows - 1];

@@ -190,6 +190,7 @@ static inline heed__stepper made_up_stepper(struct made_up *m)
     return (heed__stepper){.self = m,
                            .vocabulary = m->vocabulary,
                            .longest = m->longest,
+                           .ids = {HEED_OWN_IDS, HEED_OWN_IDS},
                            .joins = m->joins,
                            .add = made_up_add,
                            .rows = made_up_rows,

@@ -123,7 +123,7 @@ static inline heed_batch pack(const struct pairs *p, int first, int count)
 {
     heed_batch b;
     heed_error err = {0};
-    if (heed_batch_pack(p->arena, p->source + first, p->target + first, count, &b, &err))
+    if (heed_batch_pack(p->arena, NULL, p->source + first, p->target + first, count, &b, &err))
         fail_msg("%s", err.text);
     return b;
 }

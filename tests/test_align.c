@@ -173,7 +173,8 @@ static const char *aligned_by_model(const heed_model *m, heed__side source, heed
     heed_real *sum = calloc((size_t)size, sizeof *sum);
     const heed_attention_map *maps;
     heed_batch b;
-    assert_int_equal(heed_batch_pack(arena, &source.tokens, &target.tokens, 1, &b, NULL), HEED_OK);
+    assert_int_equal(heed_batch_pack(arena, NULL, &source.tokens, &target.tokens, 1, &b, NULL),
+                     HEED_OK);
     for (int64_t n = heed_model_attention(m, t, &b, &maps); n > 0; n--, maps++)
         for (int64_t k = 0; k < size; k++)
             if (maps->kind == HEED_CROSS && maps->layer == layer - 1 &&

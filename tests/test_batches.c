@@ -26,7 +26,7 @@ static void packing(void **state)
     static const int64_t source_offset[] = {0, 4, 5, 7}, target_offset[] = {0, 2, 5, 6};
     heed_batch b;
     heed_error err = {0};
-    assert_int_equal(heed_batch_pack(arena, sources, targets, 3, &b, &err), HEED_OK);
+    assert_int_equal(heed_batch_pack(arena, NULL, sources, targets, 3, &b, &err), HEED_OK);
     assert_int_equal(b.examples, 3);
     assert_int_equal(b.source.rows->count, 3);
     assert_int_equal(b.target.rows->count, 3);
@@ -38,12 +38,12 @@ static void packing(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(b.example[i], i);
 
-    assert_int_equal(heed_batch_pack(arena, sources, NULL, 3, &b, &err), HEED_OK);
+    assert_int_equal(heed_batch_pack(arena, NULL, sources, NULL, 3, &b, &err), HEED_OK);
     assert_memory_equal(b.source.ids, source_ids, sizeof source_ids);
     assert_null(b.target.rows);
     assert_null(b.target.ids);
     assert_null(b.wanted);
-    assert_int_equal(heed_batch_pack(arena, sources, targets, 0, &b, &err), HEED_OK);
+    assert_int_equal(heed_batch_pack(arena, NULL, sources, targets, 0, &b, &err), HEED_OK);
     assert_int_equal(b.examples + b.source.rows->rows + b.target.rows->rows, 0);
 }
 
@@ -55,11 +55,11 @@ static void packing_refuses(void **state)
     const heed_tokens negative = {NULL, -1};
     heed_batch b;
     heed_error err = {0};
-    assert_int_equal(heed_batch_pack(arena, large, NULL, 2, &b, &err), HEED_ARGUMENT);
+    assert_int_equal(heed_batch_pack(arena, NULL, large, NULL, 2, &b, &err), HEED_ARGUMENT);
     assert_string_equal(err.text, "cannot pack 2 sentences: sentence 1 with 1073741823 tokens "
                                   "makes more than 2147483647");
-    assert_int_equal(heed_batch_pack(arena, &negative, NULL, 1, &b, NULL), HEED_ARGUMENT);
-    assert_int_equal(heed_batch_pack(arena, large, NULL, -1, &b, NULL), HEED_ARGUMENT);
+    assert_int_equal(heed_batch_pack(arena, NULL, &negative, NULL, 1, &b, NULL), HEED_ARGUMENT);
+    assert_int_equal(heed_batch_pack(arena, NULL, large, NULL, -1, &b, NULL), HEED_ARGUMENT);
 
     static int32_t ids[3000];
     const heed_tokens some = {ids, 3000};
@@ -68,7 +68,8 @@ static void packing_refuses(void **state)
         struct counting c = {.fail_at = n};
         heed_allocator a = {counting_allocate, counting_release, &c};
         heed_arena *short_of = heed_arena_new(&a, NULL);
-        heed_status status = short_of ? heed_batch_pack(short_of, &some, &some, 1, &b, NULL) : 99;
+        heed_status status =
+            short_of ? heed_batch_pack(short_of, NULL, &some, &some, 1, &b, NULL) : 99;
         heed_arena_free(short_of);
         assert_int_equal(c.held, 0);
         if (status == HEED_OK)

@@ -134,7 +134,7 @@ static void wrong_calls_are_refused(void **state)
     heed_batch b;
     p->source[0] = (heed_tokens){ids, 5};
     p->source[1] = (heed_tokens){ids, 3};
-    assert_int_equal(heed_batch_pack(p->arena, p->source, NULL, 2, &b, NULL), HEED_OK);
+    assert_int_equal(heed_batch_pack(p->arena, NULL, p->source, NULL, 2, &b, NULL), HEED_OK);
     err = (heed_error){0};
     assert_int_equal(heed_decoder_start(d, &b, &err), HEED_ARGUMENT);
     assert_string_equal(err.text,

@@ -191,7 +191,7 @@ static void long_extensions_are_the_forward_pass(void **state)
     assert_memory_equal(last.logit, step.logit, (size_t)(2 * step.columns) * sizeof *step.logit);
     const heed_tokens target[2] = {{id + 1, LONG - 1}, {id + 1, LONG - 1}};
     heed_batch b;
-    assert_int_equal(heed_batch_pack(p->arena, p->source, target, 2, &b, NULL), HEED_OK);
+    assert_int_equal(heed_batch_pack(p->arena, NULL, p->source, target, 2, &b, NULL), HEED_OK);
     heed_real *wanted = score(m, t, &b);
     for (int64_t i = 0; i < 2 * LONG; i++)
         assert_near((double)log_p[i], (double)wanted[i], 10 * SAME);

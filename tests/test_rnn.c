@@ -82,7 +82,7 @@ static heed_batch golden_pairs(heed_arena *arena)
         x += 2 + x[0] + x[1];
     }
     heed_batch b;
-    assert_int_equal(heed_batch_pack(arena, source, target, pairs, &b, NULL), HEED_OK);
+    assert_int_equal(heed_batch_pack(arena, NULL, source, target, pairs, &b, NULL), HEED_OK);
     return b;
 }
 
@@ -228,7 +228,7 @@ static void attention_comes_before_or_after_the_step(void **state)
         heed_tape *t = new_tape(1);
         heed_arena *arena = heed_arena_new(NULL, NULL);
         heed_batch b;
-        assert_int_equal(heed_batch_pack(arena, &from, &to, 1, &b, NULL), HEED_OK);
+        assert_int_equal(heed_batch_pack(arena, NULL, &from, &to, 1, &b, NULL), HEED_OK);
         int64_t count, keys = b.source.rows->rows;
         heed_real *first = weights_of(m, t, &b, &count);
         for (int64_t changed = 1; changed < b.target.rows->rows; changed++) {

@@ -343,6 +343,7 @@ static void test_loop_guard(void **state)
  * every period, behind other words, in hypotheses and in sources. */
 static void test_loops_of_every_period(void **state)
 {
+    const heed_special_ids own = HEED_OWN_IDS;
     (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         heed_rng_key key = {.seed = seed};
@@ -360,7 +361,7 @@ static void test_loops_of_every_period(void **state)
         for (; one.length < count; one.length++) {
             int64_t expected =
                 one.length < one.given ? 0 : looping(id, one.length + 1, one.given, one.loop);
-            assert_int_equal(heed__row_take(&row, &one, id[one.length]), expected);
+            assert_int_equal(heed__row_take(&row, &one, &own, id[one.length]), expected);
         }
         heed_tokens source = {id, count};
         assert_int_equal(heed__loop_length(&source), loop_least(&source));

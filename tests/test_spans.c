@@ -14,6 +14,7 @@
 #include "translate/translator.h"
 
 static heed_arena *arena;
+static const heed_special_ids own = HEED_OWN_IDS;
 
 static int set_up(void **state)
 {
@@ -147,10 +148,10 @@ static void numbers_and_cuts(void **state)
     for (int i = 0; i < 60; i++)
         id[i] = i % 2 ? HEED_PLACEHOLDER : 20;
     heed_tokens t = {id, 60};
-    assert_int_equal(heed__placeholders(&t), 30);
-    assert_int_equal(heed__protected_tokens(&t), 2 * HEED_PLACEHOLDERS + 1);
-    t.count = heed__protected_tokens(&t);
-    assert_int_equal(heed__number_placeholders(&t, arena), HEED_PLACEHOLDERS);
+    assert_int_equal(heed__placeholders(&own, &t), 30);
+    assert_int_equal(heed__protected_tokens(&own, &t), 2 * HEED_PLACEHOLDERS + 1);
+    t.count = heed__protected_tokens(&own, &t);
+    assert_int_equal(heed__number_placeholders(&own, &t, arena), HEED_PLACEHOLDERS);
     for (int i = 0; i < 20; i++)
         assert_int_equal(t.id[i], i % 2 ? HEED_PLACEHOLDER + i / 2 : 20);
     assert_int_equal(id[3], HEED_PLACEHOLDER); /* a copy */
@@ -184,9 +185,9 @@ static void cuts_between_spans(void **state)
         for (int64_t p = 0; p < line.parts; p++) {
             const heed__part *part = &line.part[p];
             assert_in_range(part->tokens.count, 1, longest);
-            assert_int_equal(heed__placeholders(&part->tokens), part->spans);
+            assert_int_equal(heed__placeholders(&own, &part->tokens), part->spans);
             for (int64_t i = 0, k = 0; i < part->tokens.count; i++)
-                if (heed__is_placeholder(part->tokens.id[i]))
+                if (heed__is_placeholder(&own, part->tokens.id[i]))
                     assert_int_equal(part->tokens.id[i], HEED_PLACEHOLDER + k++);
             for (int64_t i = 0; i < part->spans; i++, seen++) {
                 char expected[16];

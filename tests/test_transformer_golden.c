@@ -75,7 +75,7 @@ static heed_batch next_batch(heed_arena *arena, const int32_t **at)
     }
     *at = x;
     heed_batch b;
-    assert_int_equal(heed_batch_pack(arena, source, target, pairs, &b, NULL), HEED_OK);
+    assert_int_equal(heed_batch_pack(arena, NULL, source, target, pairs, &b, NULL), HEED_OK);
     return b;
 }
 

@@ -127,7 +127,7 @@ static void test_score_is_the_full_pass(void **state)
         heed__encode_line(vocab, lines[i], arena, &source[i], &repaired, &err);
         heed__encode_line(vocab, targets[i], arena, &target[i], &repaired, &err);
     }
-    assert_int_equal(heed_batch_pack(arena, source, target, N, &batch, &err), HEED_OK);
+    assert_int_equal(heed_batch_pack(arena, NULL, source, target, N, &batch, &err), HEED_OK);
     assert_int_equal(heed_score(translator, lines, targets, N, arena, score, &err), HEED_OK);
     heed_tape *t = heed_tape_new(&(heed_tape_options){.threads = 1}, &err);
     heed_tape_set_training(t, false);

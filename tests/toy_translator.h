@@ -73,7 +73,7 @@ static heed_status toy_step(heed_model *m, heed_tape *t, heed_optimizer *o, uint
     heed_error err = {0};
     heed_tape_reset(t);
     heed_tape_step(t, step, 0, 0);
-    heed_status status = heed_batch_pack(heed_tape_arena(t), source, target, B, &batch, &err);
+    heed_status status = heed_batch_pack(heed_tape_arena(t), NULL, source, target, B, &batch, &err);
     if (!status)
         status = heed_backward(t, heed_model_loss(m, t, &batch, 1.0 / (double)tokens, NULL));
     if (!status)

@@ -54,9 +54,10 @@ heed_line_source heed_corpus_lines_source(heed_corpus_lines *l);
 
 /* ---- packed batches ---- */
 
-/* Packs sentences given by their tokens; lives in the arena.  NULL targets: source only, and the
- * target's fields are NULL.  pair counts from 0. */
-heed_status heed_batch_pack(heed_arena *arena, const heed_tokens *sources,
+/* Packs sentences given by their tokens, with the special tokens of ids around them (NULL: heed's
+ * own); lives in the arena.  NULL targets: source only, and the target's fields are NULL.  pair
+ * counts from 0. */
+heed_status heed_batch_pack(heed_arena *arena, const heed_pair_ids *ids, const heed_tokens *sources,
                             const heed_tokens *targets, int64_t count, heed_batch *batch,
                             heed_error *err);
 

@@ -96,8 +96,9 @@ typedef struct heed_model_config {
     double label_smoothing;
     /* What the data decide; an architecture with one side has the other's vocabulary 0. */
     int64_t source_vocabulary, target_vocabulary; /* sizes */
-    int64_t features; /* columns of what an encoder reads instead of tokens; 0: tokens */
-    int64_t labels;   /* that an encoder chooses among; 0: its vocabulary */
+    heed_pair_ids ids; /* special tokens; all zero: those of heed's own vocabularies */
+    int64_t features;  /* columns of what an encoder reads instead of tokens; 0: tokens */
+    int64_t labels;    /* that an encoder chooses among; 0: its vocabulary */
 } heed_model_config;
 /* What the options are if none is given. */
 heed_status heed_model_defaults(heed_model_config *config, heed_error *err);

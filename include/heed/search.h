@@ -34,7 +34,7 @@ typedef struct heed_search_options {
     bool unscored;        /* nobody wants log_p and score, which greedy search then gives as NaN:
                            * it finds the same hypotheses faster without them */
     bool allow_loops;     /* do not end hypotheses that repeat themselves without end */
-    bool suppress_unk;    /* never HEED_UNK */
+    bool suppress_unk;    /* never the unknown piece */
     heed_option_list ban; /* never these pieces; heed_translate knows their ids */
     heed_tokens banned;   /* never these ids */
     bool sample;          /* draw n_best hypotheses instead of searching with a beam */

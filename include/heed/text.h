@@ -32,9 +32,31 @@ bool heed_utf8_valid(const char *text, size_t length, size_t *bad);
 
 /* ---- tokens ---- */
 
-/* The first ids of every vocabulary; after them the placeholders for protected spans (<ph0> ..
- * <ph9>). */
+/* The tokens of a vocabulary that are not text; -1: there is none.  They come from the vocabulary
+ * (heed_vocab_special); what only has a model finds them in its configuration. */
+typedef struct heed_special_ids {
+    int32_t unk, bos, eos, pad, mask, cls, sep;
+    int32_t start;        /* what a decoder reads first: BOS, or another (Marian: the padding) */
+    int32_t placeholder;  /* the first of those that stand for protected spans, <ph0> .. <ph9>, */
+    int32_t placeholders; /* and how many there are: 0 or HEED_PLACEHOLDERS */
+} heed_special_ids;
+typedef struct heed_pair_ids {
+    heed_special_ids source, target;
+} heed_pair_ids;
+
+/* Where they are in the vocabularies that heed learns for translation: the first ids. */
 enum { HEED_UNK = 0, HEED_BOS = 1, HEED_EOS = 2, HEED_PLACEHOLDER = 3, HEED_PLACEHOLDERS = 10 };
+#define HEED_OWN_IDS                                                                               \
+    ((heed_special_ids){.unk = HEED_UNK,                                                           \
+                        .bos = HEED_BOS,                                                           \
+                        .eos = HEED_EOS,                                                           \
+                        .pad = -1,                                                                 \
+                        .mask = -1,                                                                \
+                        .cls = -1,                                                                 \
+                        .sep = -1,                                                                 \
+                        .start = HEED_BOS,                                                         \
+                        .placeholder = HEED_PLACEHOLDER,                                           \
+                        .placeholders = HEED_PLACEHOLDERS})
 
 typedef struct heed_tokens {
     const int32_t *id;

@@ -22,9 +22,10 @@ heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_all
                             heed_error *err);
 void heed_vocab_free(heed_vocab *v);
 int32_t heed_vocab_size(const heed_vocab *v);
-/* Lives as long as v; ids out of range give the unknown piece. */
+/* Lives as long as v; ids out of range give the unknown piece, or "" where there is none. */
 const char *heed_vocab_piece(const heed_vocab *v, int32_t id);
-/* HEED_UNK if there is none. */
+heed_special_ids heed_vocab_special(const heed_vocab *v);
+/* The unknown piece if there is none, -1 if there is not even that. */
 int32_t heed_vocab_find(const heed_vocab *v, const char *piece);
 
 /* Ids of one line, without BOS or EOS; they live in the arena.  ARGUMENT if text is not UTF-8.

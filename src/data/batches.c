@@ -15,6 +15,7 @@
 struct heed_batches {
     heed_allocator allocator;
     heed__maker maker;
+    heed_pair_ids ids;
     heed__window window[WINDOWS];
     pthread_t thread;
     bool running;                /* there is a thread to join */
@@ -136,7 +137,7 @@ static heed_status next(heed_batches *b, heed_batch *batch)
     if (w->end)
         return HEED_OK;
     int64_t n = b->at.batch, first = w->first[n];
-    heed_status status = heed__batch_pack(b->arena, w->source + first, w->target + first,
+    heed_status status = heed__batch_pack(b->arena, &b->ids, w->source + first, w->target + first,
                                           w->pair + first, w->count[n], batch, &b->failed);
     if (status)
         return status;
@@ -213,6 +214,7 @@ heed_batches *heed_batches_new(const heed_corpus *c, const heed_vocab *source,
     heed_error local = {0};
     heed_status status = heed__maker_init(&b->maker, c, source, target, options, &a, &local);
     b->maker.stop = &b->stop;
+    b->ids = (heed_pair_ids){heed_vocab_special(source), heed_vocab_special(target)};
     for (int i = 0; i < WINDOWS && !status; i++)
         status = heed__window_init(&b->window[i], &b->maker, &a, &local);
     if (!status && !(b->arena = heed_arena_new(&a, &local)))

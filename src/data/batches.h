@@ -9,9 +9,10 @@
 #include <stdatomic.h>
 
 /* pair (count), copied: the indices to report, or NULL for 0, 1, 2 ... */
-heed_status heed__batch_pack(heed_arena *arena, const heed_tokens *sources,
-                             const heed_tokens *targets, const int64_t *pair, int64_t count,
-                             heed_batch *batch, heed_error *err);
+heed_status heed__batch_pack(heed_arena *arena, const heed_pair_ids *ids,
+                             const heed_tokens *sources, const heed_tokens *targets,
+                             const int64_t *pair, int64_t count, heed_batch *batch,
+                             heed_error *err);
 
 /* Contiguous storage for ids that live as long as the arena. */
 typedef struct heed__id_store {

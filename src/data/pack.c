@@ -1,11 +1,12 @@
 /* pack.c: packing sentences one after the other.  Sources end with EOS; targets are packed twice,
- * as decoder input (BOS first) and as labels (EOS last). */
+ * as decoder input (the starting token first) and as labels (EOS last). */
 #include "base/error.h"
 #include "data/batches.h"
+#include "text/special_ids.h"
 
 #include <string.h>
 
-/* Every sentence gets one more token: `before` or `after` its own; -1 for none. */
+/* Every sentence gets a token `before` or `after` its own; -1 for none. */
 static int32_t *lay(heed_arena *arena, const heed_segments *s, const heed_tokens *tokens,
                     int32_t before, int32_t after)
 {
@@ -24,9 +25,10 @@ static int32_t *lay(heed_arena *arena, const heed_segments *s, const heed_tokens
     return ids;
 }
 
-/* The segments of sentences with one more token each. */
+/* The segments of sentences with `more` tokens each. */
 static heed_status measure(heed_arena *arena, const heed_tokens *tokens, int64_t count,
-                           int64_t *length, const heed_segments **segments, heed_error *err)
+                           int64_t more, int64_t *length, const heed_segments **segments,
+                           heed_error *err)
 {
     int64_t rows = 0;
     for (int64_t b = 0; b < count; b++) {
@@ -36,7 +38,7 @@ static heed_status measure(heed_arena *arena, const heed_tokens *tokens, int64_t
                               "more than %d",
                               (long long)count, (long long)b, (long long)tokens[b].count,
                               INT32_MAX);
-        length[b] = tokens[b].count + 1;
+        length[b] = tokens[b].count + more;
         rows += length[b];
     }
     *segments = heed_segments_new(arena, count, length);
@@ -45,11 +47,13 @@ static heed_status measure(heed_arena *arena, const heed_tokens *tokens, int64_t
                                   (long long)rows);
 }
 
-heed_status heed__batch_pack(heed_arena *arena, const heed_tokens *sources,
-                             const heed_tokens *targets, const int64_t *pair, int64_t count,
-                             heed_batch *batch, heed_error *err)
+heed_status heed__batch_pack(heed_arena *arena, const heed_pair_ids *ids,
+                             const heed_tokens *sources, const heed_tokens *targets,
+                             const int64_t *pair, int64_t count, heed_batch *batch, heed_error *err)
 {
     *batch = (heed_batch){0};
+    const heed_special_ids from = ids ? heed__ids_or_own(&ids->source) : HEED_OWN_IDS;
+    const heed_special_ids to = ids ? heed__ids_or_own(&ids->target) : HEED_OWN_IDS;
     if (count < 0 || count > INT32_MAX)
         return heed__fail(err, HEED_ARGUMENT, "cannot pack %lld sentences", (long long)count);
     heed_batch made = {.examples = count};
@@ -60,15 +64,16 @@ heed_status heed__batch_pack(heed_arena *arena, const heed_tokens *sources,
     for (int64_t b = 0; b < count; b++)
         index[b] = pair ? pair[b] : b;
     made.example = index;
-    heed_status status = measure(arena, sources, count, length, &made.source.rows, err);
+    heed_status status =
+        measure(arena, sources, count, from.eos >= 0, length, &made.source.rows, err);
     if (!status && targets)
-        status = measure(arena, targets, count, length, &made.target.rows, err);
+        status = measure(arena, targets, count, 1, length, &made.target.rows, err);
     if (status)
         return status;
-    made.source.ids = lay(arena, made.source.rows, sources, -1, HEED_EOS);
+    made.source.ids = lay(arena, made.source.rows, sources, -1, from.eos);
     if (targets) {
-        made.target.ids = lay(arena, made.target.rows, targets, HEED_BOS, -1);
-        made.wanted = lay(arena, made.target.rows, targets, -1, HEED_EOS);
+        made.target.ids = lay(arena, made.target.rows, targets, to.start, -1);
+        made.wanted = lay(arena, made.target.rows, targets, -1, to.eos);
         made.wanted_count = made.target.rows->rows;
     }
     if (!made.source.ids || (targets && (!made.target.ids || !made.wanted)))
@@ -80,9 +85,9 @@ memory:
                       (long long)count);
 }
 
-heed_status heed_batch_pack(heed_arena *arena, const heed_tokens *sources,
+heed_status heed_batch_pack(heed_arena *arena, const heed_pair_ids *ids, const heed_tokens *sources,
                             const heed_tokens *targets, int64_t count, heed_batch *batch,
                             heed_error *err)
 {
-    return heed__batch_pack(arena, sources, targets, NULL, count, batch, err);
+    return heed__batch_pack(arena, ids, sources, targets, NULL, count, batch, err);
 }

@@ -78,14 +78,20 @@ static heed_attention_map *new_maps(struct recording *x, const heed__weights *w,
     return map;
 }
 
-/* Both sides have their special tokens here: EOS behind the source, BOS before the target. */
+/* With EOS, if sources have one. */
+static int64_t source_rows(const heed_engine *e, const heed_tokens *source)
+{
+    return source->count + (heed_engine_configuration(e)->ids.source.eos >= 0);
+}
+
+/* Both sides have their special tokens here: EOS behind the source, `start` before the target. */
 static heed_status record_pair(heed__rows *r, const heed_tokens *source, const heed_tokens *target,
                                heed_arena *arena, heed_error *err)
 {
     int32_t *id = heed_arena_allocate(arena, ((size_t)target->count + 1) * sizeof *id);
     if (!id)
         return heed__fail(err, HEED_MEMORY, "out of memory for attention");
-    id[0] = HEED_BOS;
+    id[0] = r->w->config.ids.target.start;
     memcpy(id + 1, target->id, (size_t)target->count * sizeof *id);
     const heed_extension all = {.tokens = {id, target->count + 1}};
     heed_status status = heed__rows_add(r, source, NULL, 1, err);
@@ -98,7 +104,7 @@ static heed_status record_packed(const heed_engine *e, const heed_tokens *source
 {
     struct recording x = {0};
     const heed__pass_recorder recorder = {&x, record};
-    *maps = new_maps(&x, e->weights, source->count + 1, target->count + 1, arena, count);
+    *maps = new_maps(&x, e->weights, source_rows(e, source), target->count + 1, arena, count);
     if (!*maps)
         return heed__fail(err, HEED_MEMORY, "out of memory for attention");
     heed__rows *r = heed__rows_new(e->weights, NULL, 1, &e->allocator, err);
@@ -120,7 +126,9 @@ static heed_status record_model(const heed_engine *e, const heed_tokens *source,
     const heed_attention_map *seen;
     heed_tape *t =
         heed_tape_new(&(heed_tape_options){.allocator = &e->allocator, .threads = 1}, err);
-    heed_status status = t ? heed_batch_pack(arena, source, target, 1, &batch, err) : HEED_MEMORY;
+    heed_status status = t ? heed_batch_pack(arena, &heed_engine_configuration(e)->ids, source,
+                                             target, 1, &batch, err)
+                           : HEED_MEMORY;
     *count = status ? 0 : heed_model_attention(e->model, t, &batch, &seen);
     heed_attention_map *map = heed_arena_allocate(arena, (size_t)*count * sizeof *map);
     for (int64_t i = 0; map && i < *count; i++) {
@@ -152,7 +160,7 @@ heed_status heed__cross_weights(const heed_engine *e, const heed_tokens *source,
                                 const heed_real **weight, int64_t *ld, heed_error *err)
 {
     const heed_attention_map *maps;
-    int64_t count, heads = 0, size = (source->count + 1) * (target->count + 1);
+    int64_t count, heads = 0, size = source_rows(e, source) * (target->count + 1);
     heed_status status = heed_engine_attention(e, source, target, arena, &maps, &count, err);
     heed_real *sum = status ? NULL : heed_arena_allocate(arena, (size_t)size * sizeof *sum);
     if (!sum)
@@ -171,6 +179,6 @@ heed_status heed__cross_weights(const heed_engine *e, const heed_tokens *source,
                           "there is no cross-attention of layer %d, head %d to align by", layer + 1,
                           head + 1);
     *weight = sum;
-    *ld = source->count + 1;
+    *ld = source_rows(e, source);
     return HEED_OK;
 }

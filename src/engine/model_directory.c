@@ -3,8 +3,11 @@
 #include "engine/model_directory.h"
 #include "base/error.h"
 #include "model/model_class.h"
+#include "text/special_ids.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +17,7 @@
 struct description {
     heed_model_config model;
     heed_text_config text;
+    const char *source_ids, *target_ids; /* NULL: those of heed's own vocabularies */
 };
 static const heed_option fields[] = {
     HEED_MODEL_OPTIONS(struct description, model),
@@ -35,12 +39,86 @@ static const heed_option fields[] = {
                     "N", "source tokens of the longest"),
     HEED_OPTION_BOOL(struct description, text.protects, "protects", NULL,
                      "placeholders stand for what must not be changed"),
+    HEED_OPTION_TEXT(struct description, source_ids, "source-ids", NULL, "NAME=ID...",
+                     "special tokens of the source vocabulary; null: heed's own"),
+    HEED_OPTION_TEXT(struct description, target_ids, "target-ids", NULL, "NAME=ID...",
+                     "special tokens of the target vocabulary; null: heed's own"),
 };
 static const heed_option_set description_set = {
     .command = "config.json",
     .fields = fields,
     .count = sizeof fields / sizeof *fields,
 };
+
+static const struct special {
+    const char *name;
+    size_t offset;
+} specials[] = {
+    {"unk", offsetof(heed_special_ids, unk)},
+    {"bos", offsetof(heed_special_ids, bos)},
+    {"eos", offsetof(heed_special_ids, eos)},
+    {"pad", offsetof(heed_special_ids, pad)},
+    {"mask", offsetof(heed_special_ids, mask)},
+    {"cls", offsetof(heed_special_ids, cls)},
+    {"sep", offsetof(heed_special_ids, sep)},
+    {"start", offsetof(heed_special_ids, start)},
+    {"placeholder", offsetof(heed_special_ids, placeholder)},
+};
+#define SPECIALS (sizeof specials / sizeof *specials)
+
+static int32_t *id_at(heed_special_ids *ids, size_t i)
+{
+    return (int32_t *)((char *)ids + specials[i].offset);
+}
+
+/* "unk=1 eos=0 ...": those that there are; NULL for heed's own.  False when memory is short. */
+static bool write_ids(const heed_special_ids *from, heed_arena *arena, const char **text)
+{
+    heed_special_ids own = HEED_OWN_IDS, ids = heed__ids_or_own(from);
+    bool same = true;
+    size_t n = 0;
+    char *to = heed_arena_allocate(arena, SPECIALS * 32);
+    for (size_t i = 0; to && i < SPECIALS; i++) {
+        same &= *id_at(&ids, i) == *id_at(&own, i);
+        if (*id_at(&ids, i) >= 0)
+            n += (size_t)snprintf(to + n, SPECIALS * 32 - n, "%s%s=%d", n ? " " : "",
+                                  specials[i].name, (int)*id_at(&ids, i));
+    }
+    *text = same ? NULL : to;
+    return to;
+}
+
+static heed_status read_ids(const char *text, int64_t vocabulary, const char *path,
+                            heed_special_ids *ids, heed_error *err)
+{
+    *ids = HEED_OWN_IDS;
+    for (size_t i = 0; text && i < SPECIALS; i++)
+        *id_at(ids, i) = -1;
+    while (text && *text) {
+        char name[16];
+        int32_t id;
+        int length = 0;
+        size_t i = 0;
+        if (sscanf(text, "%15[a-z]=%" SCNd32 "%n", name, &id, &length) != 2 || !length)
+            return heed__fail(err, HEED_FORMAT,
+                              "'%s': special tokens '%.40s', expected as in 'unk=0 eos=2'", path,
+                              text);
+        while (i < SPECIALS && strcmp(name, specials[i].name) != 0)
+            i++;
+        if (i == SPECIALS)
+            return heed__fail(err, HEED_FORMAT, "'%s': special token '%s' is not known", path,
+                              name);
+        if (id < 0 || id >= vocabulary)
+            return heed__fail(err, HEED_FORMAT,
+                              "'%s': special token '%s' is %d, expected 0 to %lld", path, name,
+                              (int)id, (long long)vocabulary - 1);
+        *id_at(ids, i) = id;
+        text += length;
+        text += strspn(text, " ");
+    }
+    ids->placeholders = ids->placeholder < 0 ? 0 : HEED_PLACEHOLDERS;
+    return HEED_OK;
+}
 
 heed_status heed_model_describe(const char *folder, const heed_model_config *model,
                                 const heed_text_config *text, heed_error *err)
@@ -49,10 +127,12 @@ heed_status heed_model_describe(const char *folder, const heed_model_config *mod
     heed_status status = heed__pathname_in(path, folder, "config.json", err);
     if (status)
         return status;
-    struct description d = {*model, *text};
+    struct description d = {*model, *text, NULL, NULL};
     heed_error failed = {0};
     heed_arena *arena = heed_arena_new(NULL, &failed);
-    const char *json = arena ? heed_option_config(&description_set, &d, arena) : NULL;
+    const bool ids = arena && write_ids(&model->ids.source, arena, &d.source_ids) &&
+                     write_ids(&model->ids.target, arena, &d.target_ids);
+    const char *json = ids ? heed_option_config(&description_set, &d, arena) : NULL;
     if (!json)
         heed__fail(&failed, HEED_MEMORY, "out of memory for writing '%s'", path);
     else
@@ -92,7 +172,9 @@ heed_status heed_model_read_config(const char *folder, heed_arena *arena, heed_m
                           source ? "target" : "source");
     *model = d.model;
     *text = d.text;
-    return HEED_OK;
+    status = read_ids(d.source_ids, model->source_vocabulary, path, &model->ids.source, err);
+    return status ? status
+                  : read_ids(d.target_ids, model->target_vocabulary, path, &model->ids.target, err);
 }
 
 /* ---- vocabularies ---- */

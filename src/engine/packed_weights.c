@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/min_max.h"
 #include "engine/weight_source.h"
-#include "vocab/vocabulary.h"
+#include "text/special_ids.h"
 
 #include <math.h>
 #include <string.h>
@@ -268,13 +268,15 @@ bool heed__weights_set_always(heed__weights *w, const int32_t *token, int64_t co
     return panel;
 }
 
-/* The tokens that every vocabulary of heed has. */
+/* The tokens that are not text. */
 static bool set_special(heed__weights *w)
 {
-    int32_t token[HEED__SPECIALS];
-    for (int32_t i = 0; i < HEED__SPECIALS; i++)
-        token[i] = i;
-    return heed__weights_set_always(w, token, HEED__SPECIALS);
+    const heed_special_ids *ids = &w->config.ids.target;
+    int32_t token[HEED__SPECIAL_IDS + HEED_PLACEHOLDERS];
+    int64_t n = heed__ids_list(ids, token);
+    for (int32_t i = 0; i < ids->placeholders && i < HEED_PLACEHOLDERS; i++)
+        token[n++] = ids->placeholder + i;
+    return heed__weights_set_always(w, token, n);
 }
 
 static void add_screen(heed__weights *w, const heed_allocator *allocator, heed_error *err)

@@ -57,7 +57,7 @@ heed_status heed__rows_encode(heed__rows *r, const heed__sequence *q, int64_t co
         for (int64_t k = 0; k < span.length; k++, t++) {
             r->span[t] = span;
             if (!q[i].feature)
-                heed__rows_embed(r, s, t, k < q[i].count ? q[i].id[k] : HEED_EOS,
+                heed__rows_embed(r, s, t, k < q[i].count ? q[i].id[k] : r->w->config.ids.source.eos,
                                  q[i].type ? q[i].type[k] : 0, k);
         }
     }
@@ -146,19 +146,20 @@ static heed_status encode(heed__rows *r, const struct sources *e, const heed_tok
         cache_memory(r, e);
     for (int64_t i = 0; r->shortlist && !status && i < e->count; i++)
         status = heed__shortlist_choose(
-            r->shortlist, &source[i], wanted ? &wanted[i] : NULL, &r->w->output, r->marks,
-            &r->source[r->row[e->first + i].source].choice, &r->allocator, err);
+            r->shortlist, &r->w->config.ids, &source[i], wanted ? &wanted[i] : NULL, &r->w->output,
+            r->marks, &r->source[r->row[e->first + i].source].choice, &r->allocator, err);
     return status;
 }
 
 static heed_status check_source(const heed__rows *r, const heed_tokens *source, heed_error *err)
 {
     const heed_model_config *c = &r->w->config;
-    if (source->count + 1 > c->longest)
+    const int64_t length = source->count + (c->ids.source.eos >= 0);
+    if (length > c->longest)
         return heed__fail(
             err, HEED_ARGUMENT,
             "a source sentence has %lld tokens, expected at most %lld, as '--longest' says",
-            (long long)source->count + 1, (long long)c->longest);
+            (long long)length, (long long)c->longest);
     for (int64_t i = 0; i < source->count; i++)
         if (source->id[i] < 0 || source->id[i] >= c->source_vocabulary)
             return heed__fail(err, HEED_ARGUMENT, "source token %lld is %ld, expected 0 to %lld",
@@ -186,6 +187,7 @@ heed_status heed__rows_add(void *self, const heed_tokens *source, const heed_tok
                            int64_t count, heed_error *err)
 {
     heed__rows *r = self;
+    const bool ended = r->w->config.ids.source.eos >= 0;
     heed_status status = check(r, source, count, err);
     if (!status)
         status = heed__rows_reserve(r, r->rows + count, 1, err);
@@ -195,7 +197,7 @@ heed_status heed__rows_add(void *self, const heed_tokens *source, const heed_tok
         struct sources e = {.first = r->rows};
         int64_t tokens = 0;
         for (end = begin; end < count; end++) {
-            const int64_t length = source[end].count + 1;
+            const int64_t length = source[end].count + ended;
             if (end > begin && tokens + length > ENCODED)
                 break;
             int32_t at = take_source(r, length);
@@ -205,7 +207,7 @@ heed_status heed__rows_add(void *self, const heed_tokens *source, const heed_tok
             }
             r->row[r->rows++] = (heed__session_row){.source = at};
             e.sequence[e.count++] =
-                (heed__sequence){.id = source[end].id, .count = source[end].count, .ended = true};
+                (heed__sequence){.id = source[end].id, .count = source[end].count, .ended = ended};
             tokens += length;
         }
         status = encode(r, &e, source + begin, wanted ? wanted + begin : NULL, err);

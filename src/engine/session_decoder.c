@@ -13,6 +13,7 @@ struct decoding {
     heed_real *zeros;  /* (capacity) */
     int32_t *token;    /* (capacity) */
     int64_t rows, capacity, vocabulary;
+    heed_pair_ids ids;
 };
 
 /* Every token has a score. */
@@ -27,7 +28,7 @@ static heed_status add(void *self, const heed_tokens *source, const heed_tokens 
                           "this model takes new sentences only when it has no rows, found %lld",
                           (long long)d->rows);
     heed_arena_reset(d->arena);
-    heed_status status = heed_batch_pack(d->arena, source, NULL, count, &batch, err);
+    heed_status status = heed_batch_pack(d->arena, &d->ids, source, NULL, count, &batch, err);
     if (!status)
         status = heed_decoder_start(d->decoder, &batch, err);
     d->rows = status ? 0 : count;
@@ -138,10 +139,12 @@ heed_status heed__session_decoder(const heed_engine *e, const heed_session_optio
     struct decoding *d = heed__allocate_zeroed(&s->allocator, 1, sizeof *d);
     if (!d)
         return heed__fail(err, HEED_MEMORY, "out of memory for a session");
-    *d = (struct decoding){.allocator = s->allocator, .vocabulary = c->target_vocabulary};
+    *d = (struct decoding){
+        .allocator = s->allocator, .ids = c->ids, .vocabulary = c->target_vocabulary};
     s->stepper = (heed__stepper){.self = d,
                                  .vocabulary = c->target_vocabulary,
                                  .longest = c->longest,
+                                 .ids = c->ids,
                                  .add = add,
                                  .rows = count_rows,
                                  .extend = extend,

@@ -191,6 +191,7 @@ heed__stepper heed__rows_stepper(heed__rows *r)
     return (heed__stepper){.self = r,
                            .vocabulary = r->w->output.n,
                            .longest = r->w->config.longest,
+                           .ids = r->w->config.ids,
                            .joins = true,
                            .add = heed__rows_add,
                            .rows = count_rows,

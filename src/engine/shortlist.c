@@ -3,7 +3,7 @@
 #include "engine/shortlist.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "text/placeholder.h"
+#include "text/special_ids.h"
 
 #include <string.h>
 
@@ -120,10 +120,11 @@ static void collect(uint64_t *marks, int64_t words, int32_t *id)
             *id++ = (int32_t)(64 * w + __builtin_ctzll(marks[w]));
 }
 
-heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_tokens *source,
-                                   const heed_tokens *wanted, const heed__panel_weights *output,
-                                   uint64_t *marks, heed__choice *c,
-                                   const heed_allocator *allocator, heed_error *err)
+heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_pair_ids *ids,
+                                   const heed_tokens *source, const heed_tokens *wanted,
+                                   const heed__panel_weights *output, uint64_t *marks,
+                                   heed__choice *c, const heed_allocator *allocator,
+                                   heed_error *err)
 {
     const int64_t words = (s->targets + 63) / 64;
     int64_t count = mark(marks, s->always, s->always_count);
@@ -132,8 +133,10 @@ heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_tokens *
     for (int64_t i = 0; i < source->count; i++) {
         const int32_t piece = source->id[i], begin = s->offset[piece];
         count += mark(marks, s->token + begin, s->offset[piece + 1] - begin);
-        if (heed__is_placeholder(piece) && piece < s->targets) /* its own translation */
-            count += mark(marks, &piece, 1);
+        const int32_t which = heed__placeholder_of(&ids->source, piece);
+        const int32_t same = ids->target.placeholder + which; /* its translation */
+        if (which >= 0 && which < ids->target.placeholders && same < s->targets)
+            count += mark(marks, &same, 1);
     }
     heed_status status = reserve(c, count, output, allocator, err);
     if (status) {

@@ -37,10 +37,11 @@ typedef struct heed__choice {
 } heed__choice;
 /* Fills c, whose memory grows as it must; marks has (targets) bits, all 0, and leaves them so.
  * wanted are ids that it must have; NULL: none. */
-heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_tokens *source,
-                                   const heed_tokens *wanted, const heed__panel_weights *output,
-                                   uint64_t *marks, heed__choice *c,
-                                   const heed_allocator *allocator, heed_error *err);
+heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_pair_ids *ids,
+                                   const heed_tokens *source, const heed_tokens *wanted,
+                                   const heed__panel_weights *output, uint64_t *marks,
+                                   heed__choice *c, const heed_allocator *allocator,
+                                   heed_error *err);
 void heed__choice_free(heed__choice *c, const heed__panel_weights *output,
                        const heed_allocator *allocator);
 

@@ -44,13 +44,14 @@ static heed_status check_range(const heed_option *o, const void *value, heed_err
     }
 }
 
+#define LEAST_PIECES 3
 static heed_status check_vocabulary(const char *side, bool reads, int64_t size, heed_error *err)
 {
-    if (reads && (size <= HEED_EOS || size > INT32_MAX))
+    if (reads && (size < LEAST_PIECES || size > INT32_MAX))
         return heed__fail(err, HEED_ARGUMENT,
                           "the %s vocabulary has %lld pieces, expected at least %d: unknown, "
                           "begin, end",
-                          side, (long long)size, HEED_EOS + 1);
+                          side, (long long)size, LEAST_PIECES);
     if (!reads && size)
         return heed__fail(err, HEED_ARGUMENT,
                           "the %s vocabulary has %lld pieces, expected 0: this model reads none of "

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "nn/params.h"
 #include "tensor/tape.h"
+#include "text/special_ids.h"
 
 #include <stdlib.h>
 
@@ -72,6 +73,8 @@ static heed_model *new_model(const heed_model_config *config, finisher *finish,
     m->class = classes[config->arch];
     m->allocator = a;
     m->config = *config;
+    m->config.ids.source = heed__ids_or_own(&config->ids.source);
+    m->config.ids.target = heed__ids_or_own(&config->ids.target);
     if (build(m, finish, seed, err)) {
         heed_model_free(m);
         return NULL;

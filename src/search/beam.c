@@ -152,7 +152,7 @@ static heed_status begin(heed__search *s, const heed__request *r)
     *one = (heed__sentence){.request = *r, .first = s->rows, .rows = 1, .best = one->best};
     s->live[s->sentences++] = one;
     s->row[s->rows] = (heed__beam_row){.sample = -1, .owed = heed__placeholders_of(s, r)};
-    s->token[s->rows++] = HEED_BOS;
+    s->token[s->rows++] = s->model->ids.target.start;
     heed_status status = heed__set_lengths(s, one);
     one->limit_penalty = heed__penalty(s->o, one->limit);
     one->loop = s->o->allow_loops || r->whole ? 0 : heed__loop_length(&r->source);
@@ -199,7 +199,7 @@ static heed_status continue_rows(heed__search *s, heed__sentence *one, int64_t *
         *row = s->row[c->row];
         row->log_p = c->log_p;
         row->sample = c->sample;
-        int64_t repeated = heed__row_take(row, one, c->token);
+        int64_t repeated = heed__row_take(row, one, &s->model->ids.target, c->token);
         if (repeated) {
             heed__finish_loop(s, one, c, repeated);
             continue;

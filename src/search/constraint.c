@@ -9,7 +9,7 @@
  * twice as long as the source's. */
 #include "base/error.h"
 #include "search/search_state.h"
-#include "text/placeholder.h"
+#include "text/special_ids.h"
 
 #include <string.h>
 
@@ -19,20 +19,24 @@
 heed_status heed__set_banned(heed__search *s)
 {
     const heed_search_options *o = s->o;
+    const heed_special_ids *ids = &s->model->ids.target;
     memset(s->banned, 0, (size_t)s->model->vocabulary * sizeof *s->banned);
     for (int64_t i = 0; i < o->banned.count; i++) {
         int32_t token = o->banned.id[i];
-        if (token < 0 || token >= s->model->vocabulary || token == HEED_EOS)
+        if (token < 0 || token >= s->model->vocabulary || token == ids->eos)
             return heed__fail(s->err, HEED_ARGUMENT,
                               "token %d cannot be banned, expected one of 0 to %lld other than the "
                               "end of the sentence",
                               (int)token, (long long)s->model->vocabulary - 1);
         s->banned[token] = true;
     }
-    s->banned[HEED_BOS] = true;
-    s->banned[HEED_UNK] |= o->suppress_unk;
+    int32_t special[HEED__SPECIAL_IDS];
+    for (int i = heed__ids_list(ids, special) - 1; i >= 0; i--)
+        if (special[i] < s->model->vocabulary)
+            s->banned[special[i]] |= special[i] != ids->unk || o->suppress_unk;
     /* A beam treats it apart from the others. */
-    s->banned[HEED_EOS] = !o->sample;
+    if (ids->eos >= 0 && ids->eos < s->model->vocabulary)
+        s->banned[ids->eos] = !o->sample;
     return HEED_OK;
 }
 
@@ -54,20 +58,25 @@ void heed__set_filter(heed__search *s, const heed__sentence *one, int64_t row)
 {
     int64_t count = repeats(s, one, row);
     const uint32_t owed = s->row[row].owed;
-    for (int32_t i = 0; one->request.protects && i < HEED_PLACEHOLDERS; i++)
+    const heed_special_ids *ids = &s->model->ids.target;
+    for (int32_t i = 0; one->request.protects && i < ids->placeholders; i++)
         if (!(owed >> i & 1))
-            s->repeat[count++] = HEED_PLACEHOLDER + i;
-    if (one->length < one->least || owed)
-        s->repeat[count++] = HEED_EOS;
+            s->repeat[count++] = ids->placeholder + i;
+    if (ids->eos >= 0 && (one->length < one->least || owed))
+        s->repeat[count++] = ids->eos;
     s->filter = (heed__filter){s->banned, s->repeat, count};
 }
 
 uint32_t heed__placeholders_of(const heed__search *s, const heed__request *r)
 {
     uint32_t owed = 0;
-    for (int64_t i = 0; r->protects && i < r->source.count; i++)
-        if (heed__is_placeholder(r->source.id[i]) && !s->banned[r->source.id[i]])
-            owed |= (uint32_t)1 << (r->source.id[i] - HEED_PLACEHOLDER);
+    const heed_pair_ids *ids = &s->model->ids;
+    for (int64_t i = 0; r->protects && i < r->source.count; i++) {
+        const int32_t which = heed__placeholder_of(&ids->source, r->source.id[i]);
+        if (which >= 0 && which < ids->target.placeholders &&
+            !s->banned[ids->target.placeholder + which])
+            owed |= (uint32_t)1 << which;
+    }
     return owed;
 }
 
@@ -99,7 +108,8 @@ int64_t heed__loop_length(const heed_tokens *source)
     return 2 * longest > LOOP_LENGTH ? 2 * longest : LOOP_LENGTH;
 }
 
-int64_t heed__row_take(heed__beam_row *row, const heed__sentence *one, int32_t token)
+int64_t heed__row_take(heed__beam_row *row, const heed__sentence *one, const heed_special_ids *ids,
+                       int32_t token)
 {
     int64_t at = one->length, repeated = 0;
     /* What was forced is no loop of the model's. */
@@ -110,7 +120,8 @@ int64_t heed__row_take(heed__beam_row *row, const heed__sentence *one, int32_t t
             repeated = *run;
     }
     row->tail[at % HEED__PERIODS] = token;
-    if (heed__is_placeholder(token))
-        row->owed &= ~((uint32_t)1 << (token - HEED_PLACEHOLDER));
+    const int32_t which = heed__placeholder_of(ids, token);
+    if (which >= 0)
+        row->owed &= ~((uint32_t)1 << which);
     return repeated;
 }

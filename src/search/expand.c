@@ -22,9 +22,9 @@
 #define IMPOSSIBLE ((heed_real)-104)
 
 /* The token that comes behind the first `length` of a forced beginning. */
-static int32_t forced_token(const heed__request *r, int64_t length)
+static int32_t forced_token(const heed__search *s, const heed__request *r, int64_t length)
 {
-    return length < r->prefix.count ? r->prefix.id[length] : HEED_EOS;
+    return length < r->prefix.count ? r->prefix.id[length] : s->model->ids.target.eos;
 }
 
 heed_status heed__force_ask(heed__search *s, const heed__sentence *one, heed_extension *x)
@@ -36,7 +36,7 @@ heed_status heed__force_ask(heed__search *s, const heed__sentence *one, heed_ext
         return HEED_MEMORY;
     id[0] = s->token[one->first];
     for (int64_t i = 0; i < n; i++)
-        id[i + 1] = forced_token(&one->request, one->length + i);
+        id[i + 1] = forced_token(s, &one->request, one->length + i);
     *x = (heed_extension){.row = one->first,
                           .tokens = {id, n},
                           .wanted = s->unscored ? NULL : id + 1,
@@ -63,13 +63,13 @@ heed_status heed__force(heed__search *s, heed__sentence *one, const heed_extensi
 {
     heed__beam_row row = s->row[one->first];
     for (int64_t i = 0; i < x->tokens.count; i++) {
-        const int32_t token = forced_token(&one->request, one->length);
+        const int32_t token = forced_token(s, &one->request, one->length);
         heed_real log_p;
         heed_status status = forced_log_p(s, one, x, i, &log_p);
         if (status)
             return status;
         row.log_p += (double)log_p;
-        if (token == HEED_EOS) {
+        if (token == s->model->ids.target.eos) {
             heed__finish(s, one,
                          &(heed__candidate){row.log_p, (int32_t)one->first, token, log_p, -1, 0},
                          true);
@@ -80,7 +80,7 @@ heed_status heed__force(heed__search *s, heed__sentence *one, const heed_extensi
         if (!link)
             return HEED_MEMORY;
         *link = (heed__link){row.log_p, token, 0, log_p};
-        heed__row_take(&row, one, token);
+        heed__row_take(&row, one, &s->model->ids.target, token);
         one->length++;
         s->token[*rows] = token;
     }
@@ -95,12 +95,13 @@ heed_status heed__force(heed__search *s, heed__sentence *one, const heed_extensi
 static heed_status look(heed__search *s, const heed__sentence *one, const heed_scores *scores,
                         int64_t at, int64_t *ends)
 {
+    const int32_t eos = s->model->ids.target.eos;
     s->chosen.count = 0;
     s->chosen.room = s->width;
     *ends = 0;
     for (int64_t r = one->first; r < one->first + one->rows; r++) {
         heed__outlook v = heed__outlook_of(scores, at + r - one->first);
-        int64_t bad, column = heed__column_of(&v, HEED_EOS);
+        int64_t bad, column = heed__column_of(&v, eos);
         heed_real x = -(heed_real)INFINITY;
         heed__set_filter(s, one, r);
         if (!heed__top_scan(&s->chosen, &v, &s->filter, s->row[r].log_p, (int32_t)r, &bad) ||
@@ -109,8 +110,7 @@ static heed_status look(heed__search *s, const heed__sentence *one, const heed_s
         const bool early = one->length < one->least || s->row[r].owed;
         if (isinf(x) || (early && !heed__is_last(one)))
             continue;
-        heed__candidate c = {
-            s->row[r].log_p + (double)x, (int32_t)r, HEED_EOS, x, -1, v.logit[column]};
+        heed__candidate c = {s->row[r].log_p + (double)x, (int32_t)r, eos, x, -1, v.logit[column]};
         int64_t place = (*ends)++;
         for (; place > 0 && heed__candidate_before(&c, &s->end[place - 1]); place--)
             s->end[place] = s->end[place - 1];

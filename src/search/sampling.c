@@ -94,9 +94,9 @@ static int64_t fall(const heed__search *s, const heed__outlook *v, double u)
 }
 
 /* EOS, if it is all that may stand in the last place; -1 otherwise. */
-static int64_t last_column(const heed__sentence *one, const heed__outlook *v)
+static int64_t last_column(const heed__search *s, const heed__sentence *one, const heed__outlook *v)
 {
-    int64_t column = heed__is_last(one) ? heed__column_of(v, HEED_EOS) : -1;
+    int64_t column = heed__is_last(one) ? heed__column_of(v, s->model->ids.target.eos) : -1;
     heed_real x;
     return column >= 0 && heed__log_p_at(v, column, &x) && !isinf(x) ? column : -1;
 }
@@ -108,7 +108,7 @@ static void take_one(heed__search *s, heed__sentence *one, const heed__outlook *
     heed_rng_key key = {
         .seed = (uint64_t)s->o->seed, .step = one->request.number, .node = (uint64_t)sample};
     heed_rng rng = heed_rng_stream(&key);
-    int64_t column = last_column(one, v);
+    int64_t column = last_column(s, one, v);
     heed_real x;
     if (column < 0)
         column = fall(s, v, heed_rng_uniform(&rng, (uint64_t)one->length));
@@ -117,7 +117,7 @@ static void take_one(heed__search *s, heed__sentence *one, const heed__outlook *
     heed__log_p_at(v, column, &x);
     int32_t token = heed__token_at(v, column);
     heed__candidate c = {s->row[row].log_p + (double)x, (int32_t)row, token, x, sample, 0};
-    if (token == HEED_EOS || heed__is_last(one))
+    if (token == s->model->ids.target.eos || heed__is_last(one))
         heed__finish(s, one, &c, true);
     else
         s->chosen.item[s->chosen.count++] = c;

@@ -69,6 +69,7 @@ heed_status heed__set_lengths(const heed__search *s, heed__sentence *one)
 {
     const heed_search_options *o = s->o;
     const heed__request *r = &one->request;
+    const heed_special_ids *ids = &s->model->ids.target;
     int64_t source = r->source.count + 1, longest = s->model->longest, limit = longest;
     if (r->prefix.count >= longest)
         return heed__fail(s->err, HEED_ARGUMENT,
@@ -77,7 +78,7 @@ heed_status heed__set_lengths(const heed__search *s, heed__sentence *one)
                           (long long)r->prefix.count, (long long)longest - 1);
     for (int64_t i = 0; i < r->prefix.count; i++)
         if (r->prefix.id[i] < 0 || r->prefix.id[i] >= s->model->vocabulary ||
-            r->prefix.id[i] == HEED_BOS || r->prefix.id[i] == HEED_EOS)
+            r->prefix.id[i] == ids->bos || r->prefix.id[i] == ids->eos)
             return heed__fail(s->err, HEED_ARGUMENT,
                               "a translation cannot begin with token %d, expected one of a "
                               "vocabulary of %lld, neither BOS nor EOS",

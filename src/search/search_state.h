@@ -122,7 +122,8 @@ uint32_t heed__placeholders_of(const heed__search *s, const heed__request *r);
 int64_t heed__loop_length(const heed_tokens *source);
 /* The row takes a token.  Returns how many of its last tokens only repeat what stands before them,
  * if that makes a loop; 0 otherwise. */
-int64_t heed__row_take(heed__beam_row *row, const heed__sentence *one, int32_t token);
+int64_t heed__row_take(heed__beam_row *row, const heed__sentence *one, const heed_special_ids *ids,
+                       int32_t token);
 
 /* ---- expand.c, sampling.c: one step of a sentence ---- */
 

@@ -41,7 +41,7 @@ int32_t heed__token_at(const heed__outlook *v, int64_t column)
 int64_t heed__column_of(const heed__outlook *v, int32_t token)
 {
     if (!v->token)
-        return token < v->count ? token : -1;
+        return token >= 0 && token < v->count ? token : -1;
     int64_t low = 0, high = v->count;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;

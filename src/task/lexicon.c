@@ -31,6 +31,7 @@ struct lexicon {
     heed_allocator allocator;
     heed_arena *arena;
     const heed_vocab *source, *target;
+    int32_t eos;              /* of the target */
     int64_t sources, targets; /* sizes of the vocabularies; piece `sources` is "none" */
     heed_tokens *from, *to;   /* (pairs) */
     int64_t pairs;
@@ -187,7 +188,7 @@ static int64_t sort_slots(struct lexicon *x)
 static int64_t most_frequent(const struct lexicon *x, int32_t *always, int64_t room)
 {
     int64_t n = 0;
-    always[n++] = HEED_EOS;
+    always[n++] = x->eos;
     while (n < room) {
         int64_t best = 0;
         for (int64_t t = 1; t < x->targets; t++)
@@ -195,7 +196,7 @@ static int64_t most_frequent(const struct lexicon *x, int32_t *always, int64_t r
         if (x->frequency[best] == 0)
             break;
         x->frequency[best] = 0;
-        if (best != HEED_EOS)
+        if (best != x->eos)
             always[n++] = (int32_t)best;
     }
     return n;
@@ -282,6 +283,7 @@ heed_status heed_shortlist_train(const char *folder, const heed_corpus *c,
                             .target = target,
                             .sources = heed_vocab_size(source),
                             .targets = heed_vocab_size(target),
+                            .eos = heed_vocab_special(target).eos,
                             .err = &own};
         learn(&x, c, o, path);
     }

@@ -3,6 +3,7 @@
 #include "base/option_parse.h"
 #include "model/model_class.h"
 #include "train/trainer.h"
+#include "vocab/vocabulary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,11 +53,10 @@ static heed_status check_vocabularies(const heed_recipe *r, heed_error *err)
         return heed__fail(err, HEED_ARGUMENT,
                           "two vocabularies cannot share one matrix: with --no-joint or "
                           "--source-vocab use --tying target or --tying none");
-    if (o->vocab_size && o->vocab_size <= HEED_PLACEHOLDER + HEED_PLACEHOLDERS)
+    if (o->vocab_size && o->vocab_size <= HEED__SPECIALS)
         return heed__fail(err, HEED_ARGUMENT,
                           "--vocab-size is %lld, expected at least %d: %d pieces are special",
-                          (long long)o->vocab_size, HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 1,
-                          HEED_PLACEHOLDER + HEED_PLACEHOLDERS);
+                          (long long)o->vocab_size, HEED__SPECIALS + 1, HEED__SPECIALS);
     return HEED_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/packed_weights.h"
 #include "model/model_class.h"
 #include "train/trainer.h"
+#include "vocab/vocabulary.h"
 #include <heed/io.h>
 
 #include <math.h>
@@ -41,8 +42,8 @@ const char *heed__trainer_keep_text(heed_trainer *t, const char *text, heed_erro
 static heed_status check_model(const heed_trainer *t, heed_error *err)
 {
     heed_model_config c = t->recipe.model;
-    const int64_t size = t->recipe.train.vocab_size ? t->recipe.train.vocab_size
-                                                    : HEED_PLACEHOLDER + HEED_PLACEHOLDERS + 1;
+    const int64_t size =
+        t->recipe.train.vocab_size ? t->recipe.train.vocab_size : HEED__SPECIALS + 1;
     heed__model_reads_text(&c, size, size);
     return heed__model_check(&c, err);
 }

@@ -132,6 +132,8 @@ heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, he
         return err->status;
     heed__model_reads_text(&t->recipe.model, heed_vocab_size(t->source),
                            heed_vocab_size(t->target));
+    t->recipe.model.ids =
+        (heed_pair_ids){heed_vocab_special(t->source), heed_vocab_special(t->target)};
     return HEED_OK;
 }
 

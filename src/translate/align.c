@@ -14,10 +14,11 @@
  * glued to its neighbours. */
 static heed__protected span_of(const heed__side *side, int64_t begin, int64_t end, int32_t *spaces)
 {
+    const heed_special_ids ids = heed_vocab_special(side->vocab);
     heed__protected all = {0};
     *spaces = 0;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t which = side->tokens.id[i] - HEED_PLACEHOLDER;
+        const int64_t which = heed__placeholder_of(&ids, side->tokens.id[i]);
         if (which < 0 || which >= side->spans)
             continue;
         const heed__protected *s = &side->span[which];
@@ -35,6 +36,7 @@ static int64_t find_words(const heed__side *side, int32_t **word, heed_arena *ar
                           heed_error *err)
 {
     const heed_tokens *t = &side->tokens;
+    const heed_special_ids ids = heed_vocab_special(side->vocab);
     int32_t *w = *word = heed__take(arena, t->count, sizeof *w, err);
     if (!w)
         return -1;
@@ -44,7 +46,7 @@ static int64_t find_words(const heed__side *side, int32_t **word, heed_arena *ar
     for (int64_t begin = 0, end; begin < t->count; begin = end) {
         for (end = begin + 1; end < t->count && w[end] == w[begin];)
             end++;
-        const bool special = t->id[begin] == HEED_BOS || t->id[begin] == HEED_EOS;
+        const bool special = t->id[begin] == ids.start || t->id[begin] == ids.eos;
         const heed__protected s = span_of(side, begin, end, &spaces);
         words += !special && !(words > 0 && (glued || s.glued_left));
         for (int64_t i = begin; i < end; i++)

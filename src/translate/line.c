@@ -51,6 +51,7 @@ void heed__remove_line_ends(char *text)
 /* A line that is being cut. */
 struct cutting {
     const heed_vocab *v;
+    heed_special_ids ids; /* of v */
     const char *text;
     const heed__limits *limits;
     heed_arena *arena;
@@ -71,7 +72,7 @@ static heed_status add_one(struct cutting *c, heed_tokens tokens, heed_error *er
             memcpy(part, l->part, (size_t)l->parts * sizeof *part);
         l->part = part;
     }
-    int64_t spans = c->span ? heed__number_placeholders(&tokens, c->arena) : 0;
+    int64_t spans = c->span ? heed__number_placeholders(&c->ids, &tokens, c->arena) : 0;
     if (spans < 0)
         return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
     l->part[l->parts++] = (heed__part){.tokens = tokens, .span = c->span, .spans = spans};
@@ -85,7 +86,7 @@ static heed_status add_part(struct cutting *c, heed_tokens tokens, heed_error *e
 {
     heed_status status = HEED_OK;
     for (int64_t n; !status && tokens.count > 0; tokens.id += n, tokens.count -= n) {
-        n = c->span ? heed__protected_tokens(&tokens) : tokens.count;
+        n = c->span ? heed__protected_tokens(&c->ids, &tokens) : tokens.count;
         status = add_one(c, (heed_tokens){tokens.id, n}, err);
     }
     return status;
@@ -150,7 +151,7 @@ static heed_status add_sentences(struct cutting *c, size_t begin, size_t end, in
 /* Spans that must have placeholders of their own. */
 static int64_t spans_in(const struct cutting *c, const heed_tokens *t)
 {
-    return c->span ? heed__placeholders(t) : 0;
+    return c->span ? heed__placeholders(&c->ids, t) : 0;
 }
 
 /* Sentences with more spans in all are not put together: training shows few lines with so many. */
@@ -204,7 +205,8 @@ heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__
     line->all_caps = limits->capitals && heed__is_all_caps(sound, length);
     if (line->all_caps && !(sound = heed__to_lower(sound, &length, arena)))
         return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
-    struct cutting plain = {v, sound, limits, arena, line, 0, NULL}, c = plain;
+    struct cutting plain = {v, heed_vocab_special(v), sound, limits, arena, line, 0, NULL},
+                   c = plain;
     int64_t spans = 0;
     size_t marked = length;
     if (limits->protects &&

@@ -28,6 +28,7 @@ static heed__limits limits_of(const heed_translator *tr)
 /* o->banned becomes the ids of o->ban as well. */
 static heed_status find_banned(const heed_translator *tr, heed_search_options *o, heed_error *err)
 {
+    const int32_t eos = heed_vocab_special(tr->target).eos;
     int64_t n = o->banned.count;
     int32_t *id = heed__take(tr->lines, n + o->ban.count, sizeof *id, err);
     if (!id)
@@ -37,10 +38,10 @@ static heed_status find_banned(const heed_translator *tr, heed_search_options *o
     for (int i = 0; i < o->ban.count; i++, n++) {
         const char *piece = o->ban.items[i];
         id[n] = heed_vocab_find(tr->target, piece);
-        if (id[n] == HEED_EOS || strcmp(heed_vocab_piece(tr->target, id[n]), piece) != 0)
+        if (id[n] == eos || strcmp(heed_vocab_piece(tr->target, id[n]), piece) != 0)
             return heed__fail(err, HEED_ARGUMENT, "the piece '%s' cannot be banned: %s", piece,
-                              id[n] == HEED_EOS ? "no sentence would end"
-                                                : "the target vocabulary does not have it");
+                              id[n] == eos ? "no sentence would end"
+                                           : "the target vocabulary does not have it");
     }
     o->banned = (heed_tokens){id, n};
     return HEED_OK;

@@ -144,33 +144,34 @@ size_t heed__mark_begin(const char *text, size_t length, size_t at)
     return at;
 }
 
-int64_t heed__placeholders(const heed_tokens *t)
+int64_t heed__placeholders(const heed_special_ids *ids, const heed_tokens *t)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < t->count; i++)
-        n += heed__is_placeholder(t->id[i]);
+        n += heed__is_placeholder(ids, t->id[i]);
     return n;
 }
 
-int64_t heed__protected_tokens(const heed_tokens *t)
+int64_t heed__protected_tokens(const heed_special_ids *ids, const heed_tokens *t)
 {
     int64_t n = 0, found = 0;
     for (; n < t->count; n++)
-        if (heed__is_placeholder(t->id[n]) && ++found > HEED_PLACEHOLDERS)
+        if (heed__is_placeholder(ids, t->id[n]) && ++found > HEED_PLACEHOLDERS)
             break;
     return n;
 }
 
-int64_t heed__number_placeholders(heed_tokens *t, heed_arena *arena)
+int64_t heed__number_placeholders(const heed_special_ids *ids, heed_tokens *t, heed_arena *arena)
 {
-    if (!heed__placeholders(t))
+    if (!heed__placeholders(ids, t))
         return 0;
     int32_t *id = heed_arena_allocate(arena, (size_t)t->count * sizeof *id);
     if (!id)
         return -1;
     int64_t found = 0;
     for (int64_t i = 0; i < t->count; i++)
-        id[i] = heed__is_placeholder(t->id[i]) ? HEED_PLACEHOLDER + (int32_t)found++ : t->id[i];
+        id[i] =
+            heed__is_placeholder(ids, t->id[i]) ? ids->placeholder + (int32_t)found++ : t->id[i];
     t->id = id;
     return found;
 }

@@ -8,7 +8,7 @@
 #define HEED_TRANSLATE_PROTECT_H
 
 #include "data/names.h"
-#include "text/placeholder.h"
+#include "text/special_ids.h"
 
 typedef struct heed__protected {
     const char *text; /* a copy: the line is gone when its translation is there */
@@ -30,12 +30,13 @@ bool heed__has_words(const char *text, size_t length);
 /* A place of a line that heed__protect made; where the placeholder begins, if it is inside of one.
  * */
 size_t heed__mark_begin(const char *text, size_t length, size_t at);
-int64_t heed__placeholders(const heed_tokens *t); /* how many there are */
+int64_t heed__placeholders(const heed_special_ids *ids,
+                           const heed_tokens *t); /* how many there are */
 /* How many of the tokens, from the first on, have at most HEED_PLACEHOLDERS placeholders. */
-int64_t heed__protected_tokens(const heed_tokens *t);
+int64_t heed__protected_tokens(const heed_special_ids *ids, const heed_tokens *t);
 /* Numbers the placeholders from 0 on, in a copy where there are any; returns how many, -1 when
  * memory is short. */
-int64_t heed__number_placeholders(heed_tokens *t, heed_arena *arena);
+int64_t heed__number_placeholders(const heed_special_ids *ids, heed_tokens *t, heed_arena *arena);
 /* The text with its spans; those whose placeholder is missing stand at the end.  NULL when memory
  * is short. */
 const char *heed__restore(const char *text, const heed__protected *span, int64_t spans,

@@ -91,7 +91,7 @@ static heed_status align(const struct end *end, const heed__request *r, const he
                          heed__alignment *out, heed_error *err)
 {
     const heed_translator *tr = end->job->bulk.tr;
-    const bool ended = h->count && h->id[h->count - 1] == HEED_EOS;
+    const bool ended = h->count && h->id[h->count - 1] == heed_vocab_special(tr->target).eos;
     const heed__part *part = r->owner;
     const heed__side source = {tr->source, r->source, part->span, part->spans},
                      target = {tr->target, {h->id, h->count - ended}, part->span, part->spans};

@@ -29,7 +29,9 @@ int32_t heed__sampler_find(const heed__sampler *c, size_t begin, size_t end)
 /* Placeholders are recognised by their '<'; all have the same length. */
 static int32_t placeholder_at(const heed__sampler *c, size_t at)
 {
-    const heed__piece *first = &c->v->pieces.item[HEED_PLACEHOLDER];
+    if (c->v->special.placeholder < 0)
+        return -1;
+    const heed__piece *first = &c->v->pieces.item[c->v->special.placeholder];
     if (c->text[at] != '<' || c->length - at < first->length)
         return -1;
     int32_t id = heed__sampler_find(c, at, at + first->length);
@@ -57,7 +59,7 @@ void heed__sampler_add(heed__sampler *c, size_t begin, size_t end)
             c->id[c->count++] = heed_vocab_find(c->v, name);
         }
     } else if (id >= 0 || !c->after_unknown) {
-        c->id[c->count++] = id < 0 ? HEED_UNK : id;
+        c->id[c->count++] = id < 0 ? c->v->special.unk : id;
     }
     c->after_unknown = id < 0;
 }

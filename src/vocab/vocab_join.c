@@ -48,14 +48,15 @@ static bool continues_word(const heed_vocab *v, int32_t before, int32_t id)
     return !has_no_spaces(left) && !has_no_spaces(right);
 }
 
+/* The piece, or the unknown one where there is none with this id. */
 static int32_t known(const heed_vocab *v, int32_t id)
 {
-    return id >= 0 && id < v->pieces.count ? id : HEED_UNK;
+    return id >= 0 && id < v->pieces.count ? id : v->special.unk >= 0 ? v->special.unk : 0;
 }
 
 int64_t heed_vocab_words(const heed_vocab *v, const int32_t *ids, int64_t n, int32_t *word)
 {
-    int32_t words = 0, before = HEED_UNK;
+    int32_t words = 0, before = 0;
     for (int64_t i = 0; i < n; i++) {
         const int32_t id = known(v, ids[i]);
         const bool ends =

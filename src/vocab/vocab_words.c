@@ -111,7 +111,8 @@ heed_status heed__words_encode(const heed_vocab *v, const char *text, size_t len
     for (int64_t i = 0; (token = next_token(&at, end, &n)); i++) {
         int32_t found = heed__pieces_find(&v->pieces, token, n);
         /* "</s>" in the text does not end a sentence. */
-        id[i] = found < 0 || v->pieces.item[found].type == HEED__PIECE_CONTROL ? HEED_UNK : found;
+        id[i] =
+            found < 0 || v->pieces.item[found].type == HEED__PIECE_CONTROL ? v->special.unk : found;
     }
     *tokens = (heed_tokens){id, count};
     return HEED_OK;

@@ -73,6 +73,7 @@ heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_all
     heed_vocab *v = heed__allocate_zeroed(&a, 1, sizeof *v);
     if (v) {
         v->allocator = v->trie.allocator = a;
+        v->special = HEED_OWN_IDS;
         if (heed__pieces_init(&v->pieces, &a, err) ||
             read_pieces(v, path, joiner, bytes, size, err)) {
             heed_vocab_free(v);
@@ -109,15 +110,21 @@ static bool in_range(const heed_vocab *v, int32_t id)
     return id >= 0 && id < v->pieces.count;
 }
 
+heed_special_ids heed_vocab_special(const heed_vocab *v)
+{
+    return v->special;
+}
+
 const char *heed_vocab_piece(const heed_vocab *v, int32_t id)
 {
-    return v->pieces.item[in_range(v, id) ? id : HEED_UNK].text;
+    const int32_t known = in_range(v, id) ? id : v->special.unk;
+    return known < 0 ? "" : v->pieces.item[known].text;
 }
 
 int32_t heed_vocab_find(const heed_vocab *v, const char *piece)
 {
     int32_t id = heed__pieces_find(&v->pieces, piece, strlen(piece));
-    return id < 0 ? HEED_UNK : id;
+    return id < 0 ? v->special.unk : id;
 }
 
 /* ---- encoding and decoding ---- */

@@ -16,6 +16,7 @@ struct heed_vocab {
     heed_allocator allocator;
     heed_vocab_kind kind;
     heed__pieces pieces;
+    heed_special_ids special;
     char *joiner; /* without its space; NULL if there is none */
     size_t joiner_length;
     /* SentencePiece only: */
