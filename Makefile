@@ -104,7 +104,9 @@ BLAS_NAME_blis := blis
 BLAS_NAME_openblas := openblas
 BLAS_NAME_reference := blas
 BLAS_DIR := $(SYSLIB)/$(BLAS_FOLDER_$(BLAS))
-BLAS_LIBS := -L$(BLAS_DIR) -Wl,-rpath,$(BLAS_DIR) -l$(BLAS_NAME_$(BLAS))
+# BLAS_RPATH= leaves the flavour to the system's alternatives, as packages must.
+BLAS_RPATH ?= -Wl,-rpath,$(BLAS_DIR)
+BLAS_LIBS := -L$(BLAS_DIR) $(BLAS_RPATH) -l$(BLAS_NAME_$(BLAS))
 BLAS_INCLUDE := $(addprefix -isystem ,$(wildcard $(SYSINC)/$(BLAS_FOLDER_$(BLAS))))
 ifeq ($(BLAS_NAME_$(BLAS)),)
 $(error BLAS is '$(BLAS)', expected blis, openblas or reference)
@@ -171,16 +173,16 @@ NOT_SAN := test_learning test_crash test_train_kill test_batching
 NOT_SLOW := $(NOT_SAN) test_any_line test_train_files
 
 .PHONY: all build tests fuzzers objects demo test coverage lint format deps bench bench-peers \
-        install uninstall clean help FORCE
+        install uninstall docs deb clean help FORCE
 
-# Targets that people call make sure that what they need is installed, then start make again: the
-# first reading may have been without a compiler.
+# demo, test, lint and deps install what they need, then start make again: the first reading may
+# have been without a compiler.  Plain make and install only name what is missing.
 JOBS = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 DEPS = $(if $(findstring clang,$(CC)),clang $(if $(SAN),clang-rt)) \
        $(filter openblas reference,$(BLAS))
 
-all: ## the library, the program and the examples (what plain `make` does)
-	@tools/deps build $(DEPS)
+all: ## the library, the program and the examples (what plain `make` does); installs nothing
+	@tools/deps --check build $(DEPS)
 	@$(MAKE) $(JOBS) build
 
 build: $(OUT)/libheed.a $(SHARED) $(PROGRAM) $(EXAMPLES)
@@ -328,7 +330,7 @@ coverage: ## lines and branches that the tests reach, by folder; WHERE=src/io/ l
 	@tools/coverage $(COVERED) $(WHERE)
 
 # ---- what takes long, in parts that run one by one; each closes with its own counts ----
-LONG := check-isa check-blas check-clang check-fuzz check-labs check-threads check-valgrind
+LONG := check-isa check-blas check-clang check-fuzz check-labs check-threads check-valgrind check-deb
 .PHONY: check-long $(LONG)
 run_long := HEED_TEST_SECONDS=3600 tools/run-tests
 
@@ -382,6 +384,10 @@ check-valgrind: ## the tests under valgrind
 	@$(make_tests)
 	@$(run_long) --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SLOW))
 
+check-deb: ## the Debian packages, installed and tried in a bare Debian 12
+	@$(MAKE) --no-print-directory deb
+	@$(run_long) tests/long/deb.sh
+
 format: ## let clang-format have its way
 	@tools/deps lint
 	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
@@ -402,7 +408,7 @@ bench-peers: ## the same training steps in heed and in PyTorch, alternately: mak
 # Headers, both libraries, heed.pc, the program, its page and its models; DESTDIR stages, PREFIX is for good.
 install: ## into PREFIX (/usr/local), staged under DESTDIR
 	$(if $(REAL)$(SAN),$(error the double and the sanitized builds are not for installing))
-	@tools/deps build $(DEPS)
+	@tools/deps --check build $(DEPS)
 	@$(MAKE) $(JOBS) build
 	install -d '$(DESTDIR)$(PREFIX)/include/heed' '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	install -m 644 $(HEADERS) '$(DESTDIR)$(PREFIX)/include/heed'
@@ -436,6 +442,20 @@ uninstall: ## remove what install brought
 	    $(MAN:%='$(DESTDIR)$(PREFIX)/share/man/man1/%') \
 	    '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heed' \
 	    '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_heed'
+
+docs: ## the public headers as pages: build/docs/html (Doxygen)
+	@tools/deps docs
+	@mkdir -p build/docs
+	@doxygen Doxyfile
+
+# Built from what git knows, in a folder of its own: packages land in build/deb.
+deb: ## Debian packages heed, libheed0 and libheed-dev, checked by lintian
+	@tools/deps build deb
+	@rm -rf build/deb && mkdir -p build/deb/heed-$(VERSION)
+	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t build/deb/heed-$(VERSION)
+	cd build/deb/heed-$(VERSION) && dpkg-buildpackage -b -uc -us >../build.log 2>&1 || { tail -40 ../build.log; exit 1; }
+	lintian --fail-on error build/deb/*.changes
+	@ls build/deb/*.deb
 
 clean: ## remove build/
 	rm -rf build
