@@ -192,6 +192,7 @@ static inline heed__stepper made_up_stepper(struct made_up *m)
                            .longest = m->longest,
                            .ids = {HEED_OWN_IDS, HEED_OWN_IDS},
                            .joins = m->joins,
+                           .sources = true,
                            .add = made_up_add,
                            .rows = made_up_rows,
                            .extend = made_up_extend,

@@ -11,9 +11,9 @@ extern "C" {
 
 /* ---- engines and sessions ---- */
 
-/* A model ready to decode: immutable, shared by threads.  The weights of a Transformer with scaled
- * dot, dot or cosine scores are packed, as numbers or, from a directory that `heed convert
- * --quantize` wrote, as bytes in the mapped file. */
+/* A model ready to decode or to encode: immutable, shared by threads.  A model made of stacks whose
+ * sublayers can all be packed is packed: fp32, or, from a directory that `heed convert --quantize`
+ * wrote, int8 in the mapped file.  Its stacks may be an encoder and a decoder, or one of them. */
 typedef struct heed_engine heed_engine;
 /* Opens a model directory; its vocabulary is not read. */
 heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocator, heed_error *err);
@@ -23,12 +23,12 @@ void heed_engine_free(heed_engine *e);
 /* Opens the shortlist of a model directory (heed_shortlist_train), for sessions that ask for it. */
 heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_error *err);
 const heed_model_config *heed_engine_configuration(const heed_engine *e);
-/* Of a weight that is a whole number, 8; 0: they are floating-point numbers. */
+/* Of a quantised weight, 8; 0: weights are fp32. */
 int heed_engine_weight_bits(const heed_engine *e);
 
-/* One state of decoding: rows of hypotheses that are added, extended and reordered.  One thread at
- * a time.  What a row of a packed model gives depends neither on the other rows nor on the number
- * of threads. */
+/* One state of decoding: rows of hypotheses that are added, extended and reordered; and the memory
+ * for encoding.  One thread at a time.  What a row of a packed model gives depends neither on the
+ * other rows nor on the number of threads. */
 typedef struct heed_session heed_session;
 /* What may follow some rows: log p of what stands in column j is logit[row*columns + j] -
  * log_z[row]. */
@@ -52,8 +52,9 @@ typedef struct heed_session_options {
 heed_session *heed_session_new(const heed_engine *e, const heed_session_options *options,
                                const heed_allocator *allocator, heed_error *err);
 void heed_session_free(heed_session *s);
-/* Encodes sources (ids without EOS): one row each, behind those that are there.  Sessions of models
- * that are not packed take new ones only when they have no rows. */
+/* Encodes sources (ids without EOS): one row each, behind those that are there.  A model without an
+ * encoder (a language model) has no sources: source NULL, and `count` empty rows, whose prompts are
+ * extensions.  Sessions of models that are not packed take new ones only when they have no rows. */
 heed_status heed_session_add(heed_session *s, const heed_tokens *source, int64_t count,
                              heed_error *err);
 /* Tokens that are appended to one row, and what is wanted of them. */
@@ -75,7 +76,9 @@ heed_status heed_session_extend(heed_session *s, const heed_extension *x, int64_
 /* Extends every row by one token, a new row by BOS.  *out lives until the next call. */
 heed_status heed_session_step(heed_session *s, const int32_t *token, heed_scores *out,
                               heed_error *err);
-/* Takes back the tokens of a row behind the first `length`. */
+/* Takes back the tokens of a row behind the first `length`.  Sliding contexts: a row takes at most
+ * `longest` tokens, and an extension beyond them is refused and changes nothing; rewind to what is
+ * to stay and extend by the last tokens again, whose positions are others now. */
 heed_status heed_session_rewind(heed_session *s, int64_t row, int64_t length, heed_error *err);
 /* Row r continues row parent[r]; a row that nobody names is released.  Rows stay in the order of
  * their sentences. */
@@ -83,8 +86,40 @@ heed_status heed_session_reorder(heed_session *s, const int32_t *parent, int64_t
                                  heed_error *err);
 void heed_session_clear(heed_session *s);
 
-/* Every attention of a pair of sentences (ids without EOS), as heed_model_attention gives it.
- * Lives in the arena. */
+/* ---- hidden states ---- */
+
+/* What is made of the hidden states of sequences. */
+typedef enum heed_encode_kind {
+    HEED_ENCODE_HIDDEN, /* the hidden states themselves, (rows,D) */
+    HEED_ENCODE_MEAN,   /* their mean over the wanted rows of each sequence, (B,D) */
+    HEED_ENCODE_POOLED, /* what the head's transform makes of each, (rows,D) */
+    HEED_ENCODE_LOGITS, /* what the head makes of each, (rows,V): labels, or tokens */
+} heed_encode_kind;
+typedef struct heed_encode_options {
+    heed_encode_kind kind;
+    const int32_t *row; /* (count) wanted rows of all that there are, ascending; NULL: all */
+    int64_t count;
+} heed_encode_options;
+typedef struct heed_encoding {
+    const heed_real *value; /* (rows,columns) */
+    int64_t rows, columns;
+} heed_encoding;
+/* Sequences (ids and types, or features, as a batch has them) through the encoder, or through the
+ * decoder of a model that has no encoder.  Nothing is put around them: [CLS], [SEP] or EOS are
+ * among the ids.  Equal to heed_model_hidden and heed_model_logits; of a packed model a sequence's
+ * result does not depend on the others.  *out lives until the next call; rows of hypotheses stay.
+ */
+heed_status heed_session_encode(heed_session *s, const heed_batch_side *side,
+                                const heed_encode_options *options, heed_encoding *out,
+                                heed_error *err);
+/* The same without a session, by any thread: *out lives in the arena. */
+heed_status heed_engine_encode(const heed_engine *e, const heed_batch_side *side,
+                               const heed_encode_options *options, heed_arena *arena,
+                               heed_encoding *out, heed_error *err);
+
+/* Every attention of a pair of sentences (ids without EOS), as heed_model_attention gives it.  A
+ * model of one stack has one side, and the other is NULL; an encoder alone adds no EOS.  Lives in
+ * the arena. */
 heed_status heed_engine_attention(const heed_engine *e, const heed_tokens *source,
                                   const heed_tokens *target, heed_arena *arena,
                                   const heed_attention_map **maps, int64_t *count, heed_error *err);

@@ -24,7 +24,8 @@ typedef struct heed_search_options {
     double patience; /* stop when so many times the beam have ended, and n_best; 0: when none that
                       * lives can win */
     /* At most, EOS counted, of the source too: source + extra_length (0 is a limit here),
-     * max_length, source * max_ratio, and what the model takes. */
+     * max_length, source * max_ratio, and what the model takes.  Where a model has no source, the
+     * prompt takes its place. */
     int64_t extra_length, max_length;
     double max_ratio;
     /* At least so many before EOS, if the limit allows. */
@@ -97,7 +98,8 @@ typedef struct heed_hypothesis {
     const heed_real *token_log_p; /* (count) */
     bool loop; /* hypotheses of its sentence repeated themselves without end and were ended */
 } heed_hypothesis;
-/* The n_best best of each of the `count` sources (ids without EOS), best first, in
+/* The n_best best of each of the `count` sources (ids without EOS; where a model has none, prompts,
+ * with which every hypothesis begins), best first, in
  * out[sentence*n_best + i]; where fewer were found, count is 0.  In the last place that its limit
  * leaves a hypothesis has EOS, however improbable.  One that says the same again and again is cut
  * behind the first time, has no EOS, and is handed out only where no other was found, or if it was

@@ -1,8 +1,8 @@
 /* engine.h (internal): what stands behind heed_engine and heed_session.
  *
- * A Transformer with scaled dot, dot or cosine scores is packed, and its sessions are rows of it
- * (rows.h).  Any other model keeps its own layers, and a session is a heed_decoder.  The search
- * sees a stepper in either case. */
+ * A model whose sublayers can all be packed is packed, and its sessions are rows of it
+ * (session_rows.h).  Any other model keeps its own layers, and a session is a heed_decoder.  The
+ * search sees a stepper in either case. */
 #ifndef HEED_ENGINE_ENGINE_H
 #define HEED_ENGINE_ENGINE_H
 
@@ -25,6 +25,12 @@ struct heed_session {
     heed_extension *extension; /* (extensions) of a step */
     int64_t extensions;
     void (*end)(heed_session *s);
+    /* heed_session_encode */
+    heed_status (*encode)(heed_session *s, const heed_batch_side *side,
+                          const heed_encode_options *o, heed_encoding *out, heed_error *err);
+    const heed_model *model; /* one that is not packed, */
+    heed_tape *tape;         /* and the tape it encodes on, made when it is needed */
+    int threads;
 };
 
 /* The engine of config and weights that lie in a folder. */
@@ -37,6 +43,14 @@ heed_engine *heed__engine_open(const heed_model_config *config, const char *weig
 heed_status heed__cross_weights(const heed_engine *e, const heed_tokens *source,
                                 const heed_tokens *target, int layer, int head, heed_arena *arena,
                                 const heed_real **weight, int64_t *ld, heed_error *err);
+
+/* session_encode.c: the two kinds of `encode`. */
+heed_status heed__session_encode_packed(heed_session *s, const heed_batch_side *side,
+                                        const heed_encode_options *o, heed_encoding *out,
+                                        heed_error *err);
+heed_status heed__session_encode_model(heed_session *s, const heed_batch_side *side,
+                                       const heed_encode_options *o, heed_encoding *out,
+                                       heed_error *err);
 
 /* The two kinds of `begin`: session.c, session_decoder.c. */
 heed_status heed__session_rows(const heed_engine *e, const heed_session_options *o, heed_session *s,

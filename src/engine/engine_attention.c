@@ -84,10 +84,20 @@ static int64_t source_rows(const heed_engine *e, const heed_tokens *source)
     return source->count + (heed_engine_configuration(e)->ids.source.eos >= 0);
 }
 
-/* Both sides have their special tokens here: EOS behind the source, `start` before the target. */
+/* Of a translator both sides have their special tokens here: EOS behind the source, `start` before
+ * the target.  A decoder alone reads `start` and the target, an encoder alone the source as it is.
+ */
 static heed_status record_pair(heed__rows *r, const heed_tokens *source, const heed_tokens *target,
                                heed_arena *arena, heed_error *err)
 {
+    if (!r->w->decoder) {
+        heed_encoding hidden;
+        return heed__rows_hidden(
+            r,
+            &(heed_batch_side){.rows = heed_segments_new(arena, 1, &source->count),
+                               .ids = source->id},
+            &(heed_encode_options){0}, &hidden, err);
+    }
     int32_t *id = heed_arena_allocate(arena, ((size_t)target->count + 1) * sizeof *id);
     if (!id)
         return heed__fail(err, HEED_MEMORY, "out of memory for attention");
@@ -104,7 +114,14 @@ static heed_status record_packed(const heed_engine *e, const heed_tokens *source
 {
     struct recording x = {0};
     const heed__pass_recorder recorder = {&x, record};
-    *maps = new_maps(&x, e->weights, source_rows(e, source), target->count + 1, arena, count);
+    const heed__weights *w = e->weights;
+    if (!source == !!w->encoder || !target == !!w->decoder)
+        return heed__fail(err, HEED_ARGUMENT, "this model reads %s",
+                          w->encoder && w->decoder ? "a source and a target"
+                          : w->encoder             ? "a source alone"
+                                                   : "a target alone");
+    *maps = new_maps(&x, w, source ? w->decoder ? source_rows(e, source) : source->count : 0,
+                     target ? target->count + 1 : 0, arena, count);
     if (!*maps)
         return heed__fail(err, HEED_MEMORY, "out of memory for attention");
     heed__rows *r = heed__rows_new(e->weights, NULL, 1, &e->allocator, err);
@@ -124,6 +141,9 @@ static heed_status record_model(const heed_engine *e, const heed_tokens *source,
 {
     heed_batch batch;
     const heed_attention_map *seen;
+    if (!source || !target)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "this model cannot be packed: heed_model_attention shows a side alone");
     heed_tape *t =
         heed_tape_new(&(heed_tape_options){.allocator = &e->allocator, .threads = 1}, err);
     heed_status status = t ? heed_batch_pack(arena, &heed_engine_configuration(e)->ids, source,

@@ -218,8 +218,10 @@ static void measure(heed__weights *w, const heed__packed_stack *stack)
 static void pack_head(heed__weight_source *s, struct tables *t, heed__weights *w,
                       const heed_head_layer *l)
 {
-    w->output = table(s, t, l->table);
-    w->output.bias = heed__source_copy(s, l->bias);
+    if (l->table) {
+        w->output = table(s, t, l->table);
+        w->output.bias = heed__source_copy(s, l->bias);
+    }
     if (!l->transform.weight || s->err->status)
         return;
     w->transform = linear(s, &l->transform);
@@ -241,7 +243,7 @@ static void pack(heed__weight_source *s, heed__weights *w, const heed_model *m)
     w->config = m->config;
     w->encoder = pack_stack(s, &tables, heed__model_stack(m, HEED_SOURCE));
     w->decoder = pack_stack(s, &tables, heed__model_stack(m, HEED_TARGET));
-    if (w->decoder && !s->err->status)
+    if (!s->err->status)
         pack_head(s, &tables, w, &m->head);
     if (s->err->status)
         return;

@@ -91,7 +91,7 @@ typedef struct heed__weights {
     heed__packed_stack *encoder, *decoder; /* either may be NULL */
     heed__panel_weights transform;         /* of the head, (D,D); k 0: none */
     heed__row_norm head_norm;
-    heed__panel_weights output; /* with a decoder */
+    heed__panel_weights output; /* n 0: none */
     int64_t d, widest,
         mixed;              /* columns of rows: of hidden states, of a first product in a sublayer,
                                * of what its second one reads */

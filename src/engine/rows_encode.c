@@ -1,14 +1,11 @@
-/* rows_encode.c: sequences through the encoder, some hundred tokens at a time.  Of sources the keys
- * and values that every cross-attention will look at stay in cells. */
+/* rows_encode.c: sequences through a stack, some hundred tokens at a time.  Of sources the keys and
+ * values that every cross-attention will look at stay in cells. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/min_max.h"
 #include "engine/session_rows.h"
 
 #include <string.h>
-
-/* Source tokens that are encoded at once: enough rows for fast products, few enough for memory. */
-#define ENCODED 160
 
 /* ---- the encoder ---- */
 
@@ -18,16 +15,18 @@ static int64_t span_keys(void *context, const heed__packed_attention *a, int64_t
     const heed__rows *r = context;
     const heed__row_span span = r->span[row];
     const heed_real *at = r->pass.wide + span.begin * a->in.n + a->form.heads * a->form.d_k;
-    for (int64_t i = 0; i < span.length; i++)
+    const int64_t n = a->causal ? row - span.begin + 1 : span.length;
+    for (int64_t i = 0; i < n; i++)
         key[i] = at + i * a->in.n;
-    return span.length;
+    return n;
 }
 
-static heed_status reserve(heed__rows *r, int64_t rows, int64_t longest, heed_error *err)
+static heed_status reserve(heed__rows *r, const heed__packed_stack *s, int64_t rows,
+                           int64_t longest, heed_error *err)
 {
     heed_status status = heed__pass_reserve(&r->pass, rows, longest, err);
     if (!status)
-        status = heed__rows_positions(r, r->w->encoder, longest, err);
+        status = heed__rows_positions(r, s, longest, err);
     if (status || rows <= r->spans)
         return status;
     heed__release(&r->allocator, r->span, (size_t)r->spans, sizeof *r->span);
@@ -39,17 +38,16 @@ static heed_status reserve(heed__rows *r, int64_t rows, int64_t longest, heed_er
     return HEED_OK;
 }
 
-heed_status heed__rows_encode(heed__rows *r, const heed__sequence *q, int64_t count,
-                              heed_error *err)
+heed_status heed__rows_encode(heed__rows *r, const heed__packed_stack *s, const heed__sequence *q,
+                              int64_t count, heed_error *err)
 {
-    const heed__packed_stack *s = r->w->encoder;
     int64_t rows = 0, longest = 0, t = 0;
     for (int64_t i = 0; i < count; i++) {
         const int64_t length = q[i].count + q[i].ended;
         rows += length;
         longest = heed__max(longest, length);
     }
-    heed_status status = reserve(r, rows, longest, err);
+    heed_status status = reserve(r, s, rows, longest, err);
     for (int64_t i = 0; !status && i < count; i++) {
         const heed__row_span span = {(int32_t)t, (int32_t)(q[i].count + q[i].ended)};
         if (q[i].feature)
@@ -108,7 +106,7 @@ static int32_t take_source(heed__rows *r, int64_t length)
 /* Rows whose sources are encoded together. */
 struct sources {
     int64_t first, count;
-    heed__sequence sequence[ENCODED];
+    heed__sequence sequence[HEED__ENCODED_ROWS];
 };
 
 /* Keys and values for each cross-attention, from the encoder's result to the cells. */
@@ -141,7 +139,7 @@ static void cache_memory(heed__rows *r, const struct sources *e)
 static heed_status encode(heed__rows *r, const struct sources *e, const heed_tokens *source,
                           const heed_tokens *wanted, heed_error *err)
 {
-    heed_status status = heed__rows_encode(r, e->sequence, e->count, err);
+    heed_status status = heed__rows_encode(r, r->w->encoder, e->sequence, e->count, err);
     if (!status)
         cache_memory(r, e);
     for (int64_t i = 0; r->shortlist && !status && i < e->count; i++)
@@ -174,6 +172,9 @@ static heed_status check(const heed__rows *r, const heed_tokens *source, int64_t
     heed_status status = HEED_OK;
     if (r->broken)
         return heed__fail(err, HEED_STATE, "an extension failed: clear the rows");
+    if (!r->w->decoder)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "an encoder alone writes nothing: expected a model with a decoder");
     if (!source == !!r->w->encoder)
         return heed__fail(err, HEED_ARGUMENT,
                           "this model has %s encoder: rows are added with%s sources",
@@ -198,7 +199,7 @@ heed_status heed__rows_add(void *self, const heed_tokens *source, const heed_tok
         int64_t tokens = 0;
         for (end = begin; end < count; end++) {
             const int64_t length = source[end].count + ended;
-            if (end > begin && tokens + length > ENCODED)
+            if (end > begin && tokens + length > HEED__ENCODED_ROWS)
                 break;
             int32_t at = take_source(r, length);
             if (at < 0) {

@@ -17,6 +17,7 @@ heed_status heed__session_rows(const heed_engine *e, const heed_session_options 
         return HEED_MEMORY;
     s->stepper = heed__rows_stepper(r);
     s->end = end_rows;
+    s->encode = heed__session_encode_packed;
     return HEED_OK;
 }
 
@@ -43,6 +44,7 @@ void heed_session_free(heed_session *s)
     heed_allocator a = s->allocator;
     if (s->end)
         s->end(s);
+    heed_tape_free(s->tape);
     heed__release(&a, s->extension, (size_t)s->extensions, sizeof *s->extension);
     heed__release(&a, s, 1, sizeof *s);
 }

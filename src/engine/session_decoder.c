@@ -3,18 +3,28 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/engine.h"
+#include "model/model_class.h"
 
 #include <string.h>
 
 struct decoding {
     heed_allocator allocator;
-    heed_decoder *decoder;
+    heed_decoder *decoder; /* NULL: an encoder alone */
+    bool sources;
     heed_arena *arena; /* the batch */
     heed_real *zeros;  /* (capacity) */
     int32_t *token;    /* (capacity) */
     int64_t rows, capacity, vocabulary;
     heed_pair_ids ids;
 };
+
+static heed_status check_writes(const struct decoding *d, heed_error *err)
+{
+    if (d->decoder)
+        return HEED_OK;
+    return heed__fail(err, HEED_ARGUMENT,
+                      "an encoder alone writes nothing: expected a model with a decoder");
+}
 
 /* Every token has a score. */
 static heed_status add(void *self, const heed_tokens *source, const heed_tokens *wanted,
@@ -23,12 +33,22 @@ static heed_status add(void *self, const heed_tokens *source, const heed_tokens 
     struct decoding *d = self;
     heed_batch batch;
     (void)wanted;
+    heed_status status = check_writes(d, err);
+    if (status)
+        return status;
+    if (!source == d->sources)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "this model has %s encoder: rows are added with%s sources",
+                          d->sources ? "an" : "no", d->sources ? "" : "out");
     if (d->rows)
         return heed__fail(err, HEED_ARGUMENT,
                           "this model takes new sentences only when it has no rows, found %lld",
                           (long long)d->rows);
     heed_arena_reset(d->arena);
-    heed_status status = heed_batch_pack(d->arena, &d->ids, source, NULL, count, &batch, err);
+    if (source)
+        status = heed_batch_pack(d->arena, &d->ids, source, NULL, count, &batch, err);
+    else
+        batch = (heed_batch){.examples = count};
     if (!status)
         status = heed_decoder_start(d->decoder, &batch, err);
     d->rows = status ? 0 : count;
@@ -85,7 +105,9 @@ static heed_status extend(void *self, const heed_extension *x, int64_t count, he
     struct decoding *d = self;
     const int64_t v = d->vocabulary;
     const heed_real *log_p;
-    heed_status status = check(d, x, count, err);
+    heed_status status = check_writes(d, err);
+    if (!status)
+        status = check(d, x, count, err);
     if (!status)
         status = reserve(d, err);
     for (int64_t i = 0; !status && i < count; i++)
@@ -112,7 +134,9 @@ static heed_status extend(void *self, const heed_extension *x, int64_t count, he
 static heed_status reorder(void *self, const int32_t *parent, int64_t rows, heed_error *err)
 {
     struct decoding *d = self;
-    heed_status status = heed_decoder_reorder(d->decoder, parent, rows, err);
+    heed_status status = check_writes(d, err);
+    if (!status)
+        status = heed_decoder_reorder(d->decoder, parent, rows, err);
     d->rows = status ? d->rows : rows;
     return status;
 }
@@ -136,14 +160,18 @@ heed_status heed__session_decoder(const heed_engine *e, const heed_session_optio
                                   heed_session *s, heed_error *err)
 {
     const heed_model_config *c = heed_model_configuration(e->model);
+    const heed_side sides = heed__model_class_of(c->arch)->sides;
     struct decoding *d = heed__allocate_zeroed(&s->allocator, 1, sizeof *d);
     if (!d)
         return heed__fail(err, HEED_MEMORY, "out of memory for a session");
-    *d = (struct decoding){
-        .allocator = s->allocator, .ids = c->ids, .vocabulary = c->target_vocabulary};
+    *d = (struct decoding){.allocator = s->allocator,
+                           .sources = sides & HEED_SOURCE,
+                           .ids = c->ids,
+                           .vocabulary = c->target_vocabulary};
     s->stepper = (heed__stepper){.self = d,
                                  .vocabulary = c->target_vocabulary,
                                  .longest = c->longest,
+                                 .sources = d->sources,
                                  .ids = c->ids,
                                  .add = add,
                                  .rows = count_rows,
@@ -151,7 +179,12 @@ heed_status heed__session_decoder(const heed_engine *e, const heed_session_optio
                                  .reorder = reorder,
                                  .clear = clear};
     s->end = end;
+    s->encode = heed__session_encode_model;
+    s->model = e->model;
+    s->threads = o->threads;
     d->arena = heed_arena_new(&s->allocator, err);
+    if (d->arena && !(sides & HEED_TARGET))
+        return HEED_OK;
     d->decoder = d->arena ? heed_decoder_new(e->model, o->threads, &s->allocator, err) : NULL;
     return d->decoder ? HEED_OK : HEED_MEMORY;
 }

@@ -60,6 +60,7 @@ void heed__rows_free(heed__rows *r)
     heed__rows_release_logits(r, &r->last);
     heed__rows_release_logits(r, &r->given);
     heed__rows_release_best(r);
+    heed__release(&a, r->encoded, (size_t)r->encoded_size, sizeof *r->encoded);
     heed__release(&a, r->query, (size_t)r->queries, sizeof *r->query);
     heed__release(&a, r->span, (size_t)r->spans, sizeof *r->span);
     const heed__packed_stack *const stack[2] = {r->w->encoder, r->w->decoder};
@@ -193,6 +194,7 @@ heed__stepper heed__rows_stepper(heed__rows *r)
                            .longest = r->w->config.longest,
                            .ids = r->w->config.ids,
                            .joins = true,
+                           .sources = r->w->encoder,
                            .add = heed__rows_add,
                            .rows = count_rows,
                            .extend = heed__rows_extend,

@@ -26,6 +26,9 @@ typedef struct heed__session_row {
     int32_t length; /* tokens so far */
 } heed__session_row;
 
+/* Rows that are encoded at once: enough for fast products, few enough for memory. */
+#define HEED__ENCODED_ROWS 160
+
 /* What goes through the encoder as one: `count` tokens, or rows of features, and maybe EOS. */
 typedef struct heed__sequence {
     const int32_t *id;
@@ -76,6 +79,8 @@ typedef struct heed__rows {
     int64_t queries;
     heed__row_span *span; /* (spans) */
     int64_t spans;
+    heed_real *encoded; /* (encoded_size) the last result of heed_session_encode */
+    int64_t encoded_size;
     heed__row_positions positions[2]; /* of the encoder, of the decoder */
     const heed__shortlist *shortlist; /* or NULL */
     uint64_t *marks;                  /* (V) bits, for choosing */
@@ -105,10 +110,15 @@ heed_status heed__rows_add(void *self, const heed_tokens *source, const heed_tok
 heed_status heed__rows_extend(void *self, const heed_extension *x, int64_t count, heed_scores *last,
                               heed_error *err);
 
-/* Sequences through the encoder: their hidden states are the first rows of r->pass.x, one sequence
- * behind the other.  Ids are those of the vocabulary, and lengths at most `longest`. */
-heed_status heed__rows_encode(heed__rows *r, const heed__sequence *q, int64_t count,
-                              heed_error *err);
+/* Sequences through a stack without cross-attention: their hidden states are the first rows of
+ * r->pass.x, one sequence behind the other.  Ids are those of the vocabulary, and lengths at most
+ * `longest`. */
+heed_status heed__rows_encode(heed__rows *r, const heed__packed_stack *s, const heed__sequence *q,
+                              int64_t count, heed_error *err);
+
+/* session_encode.c: as heed_session_encode. */
+heed_status heed__rows_hidden(heed__rows *r, const heed_batch_side *side,
+                              const heed_encode_options *o, heed_encoding *out, heed_error *err);
 
 /* rows_embed.c.  Sinusoids for positions below count of a stack's input. */
 heed_status heed__rows_positions(heed__rows *r, const heed__packed_stack *s, int64_t count,

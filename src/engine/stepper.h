@@ -9,6 +9,7 @@ typedef struct heed__stepper {
     void *self;
     int64_t vocabulary, longest;
     heed_pair_ids ids;
+    bool sources; /* rows are added with a source each; false: `add` takes NULL */
     /* Sentences may be added while others are active, and rows extended by different numbers of
      * tokens.  False: a call to extend names every row, with one token each. */
     bool joins;

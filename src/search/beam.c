@@ -181,7 +181,8 @@ static heed_status let_in(heed__search *s)
         status = begin(s, &s->request[i]);
     }
     return status || !count ? status
-                            : s->model->add(s->model->self, s->source, s->wanted, count, s->err);
+                            : s->model->add(s->model->self, s->model->sources ? s->source : NULL,
+                                            s->wanted, count, s->err);
 }
 
 /* ---- a step ---- */

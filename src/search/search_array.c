@@ -24,6 +24,7 @@ struct array {
     int64_t count, next, n_best;
     heed_arena *arena;
     heed_hypothesis *out;
+    bool prompts; /* the model has no sources: these are beginnings */
 };
 
 static heed_status next_of(void *self, bool wait, heed__room room, heed__request *out,
@@ -35,8 +36,9 @@ static heed_status next_of(void *self, bool wait, heed__room room, heed__request
         const heed_tokens *source = &a->source[a->next];
         if (!heed__room_take(&room, source, wait && *count == 0))
             break;
-        out[*count] = (heed__request){
-            .source = *source, .number = (uint64_t)a->next, .owner = a->out + a->next * a->n_best};
+        out[*count] =
+            (heed__request){.number = (uint64_t)a->next, .owner = a->out + a->next * a->n_best};
+        *(a->prompts ? &out[*count].prefix : &out[*count].source) = *source;
     }
     return HEED_OK;
 }
@@ -59,7 +61,7 @@ heed_status heed__search_all(const heed__stepper *model, const heed_search_optio
                              const heed_allocator *allocator, heed_arena *arena,
                              heed_hypothesis *out, heed_error *err)
 {
-    struct array a = {source, count, 0, o->n_best, arena, out};
+    struct array a = {source, count, 0, o->n_best, arena, out, !model->sources};
     heed__feed feed = {&a, next_of, keep};
     heed__search *s = heed__search_new(allocator, err);
     heed_status status = s ? heed__search_run(s, model, o, budget, &feed, err) : HEED_MEMORY;

@@ -70,7 +70,8 @@ heed_status heed__set_lengths(const heed__search *s, heed__sentence *one)
     const heed_search_options *o = s->o;
     const heed__request *r = &one->request;
     const heed_special_ids *ids = &s->model->ids.target;
-    int64_t source = r->source.count + 1, longest = s->model->longest, limit = longest;
+    int64_t source = (s->model->sources ? r->source.count : r->prefix.count) + 1,
+            longest = s->model->longest, limit = longest;
     if (r->prefix.count >= longest)
         return heed__fail(s->err, HEED_ARGUMENT,
                           "the beginning of a translation has %lld tokens, expected at most %lld "

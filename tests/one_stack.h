@@ -1,0 +1,94 @@
+/* one_stack.h: models of one stack, a decoder or an encoder alone, in every form that a sublayer,
+ * an input or a head may have; and what the tape says about them. */
+#ifndef HEED_TESTS_ONE_STACK_H
+#define HEED_TESTS_ONE_STACK_H
+
+#include "small_transformer.h"
+
+static inline heed_model_config one_stack_config(heed_arch arch)
+{
+    heed_model_config c = small_config();
+    c.arch = arch;
+    if (arch == HEED_ARCH_DECODER)
+        c.source_vocabulary = 0;
+    else
+        c.target_vocabulary = 0;
+    c.label_smoothing = 0;
+    c.dropout = c.attention.dropout = 0.3; /* must not act outside of training */
+    return c;
+}
+
+/* Form i of `arch`; its name in *name.  Returns false behind the last. */
+static inline bool one_stack_form(heed_arch arch, int i, heed_model_config *config,
+                                  const char **name)
+{
+    *config = one_stack_config(arch);
+    heed_transformer_config *c = &config->transformer;
+    switch (i) {
+    case 0:
+        *name = "the paper's";
+        return true;
+    case 1:
+        *name = "before, rms, learned, gated without biases, output bias";
+        c->pre_norm = c->ff_gated = c->output_bias = true;
+        c->ff_bias = false;
+        c->norm = HEED_NORM_RMS;
+        c->positions = HEED_POSITIONS_LEARNED;
+        c->activation = HEED_SILU;
+        return true;
+    case 2:
+        *name = "head transform, embedding norm, attention biases, not tied";
+        c->head_transform = c->embedding_norm = c->attention_bias = c->output_bias = true;
+        c->activation = HEED_GELU;
+        c->embedding_scale = false;
+        config->tying = HEED_TIE_NONE;
+        return true;
+    case 3:
+        *name = "batch norm, own widths, no positions, no scale";
+        c->norm = HEED_NORM_BATCH;
+        c->d_k = 3;
+        c->d_v = 5;
+        c->positions = HEED_POSITIONS_NONE;
+        c->scale_scores = false;
+        return true;
+    case 4:
+        *name = "cosine, no residual, halves";
+        config->attention.score = HEED_SCORE_COSINE;
+        c->residual = false;
+        c->positions = HEED_POSITIONS_SINUSOID_HALVES;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Calls check with every form, and names it where that fails. */
+static inline void for_each_one_stack(heed_arch arch, void (*check)(const heed_model_config *))
+{
+    heed_model_config config;
+    const char *name;
+    for (int i = 0; one_stack_form(arch, i, &config, &name); i++) {
+        print_message("    %s\n", name);
+        check(&config);
+    }
+}
+
+/* Parameters that are 0 or 1 at first (biases, gains) drawn, so that one left out is noticed. */
+static inline heed_model *new_rough_model(const heed_model_config *config)
+{
+    heed_model *m = new_model(config);
+    heed_params *p = heed_model_params(m);
+    const heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 77});
+    for (int i = 0; i < heed_params_count(p); i++) {
+        heed_tensor *x = heed_params_entry(p, i).tensor;
+        heed_real *data = heed_tensor_data(x);
+        for (int64_t k = 0; k < heed_tensor_count(x); k++) {
+            const double noise = (double)heed_rng_below(&rng, (uint64_t)(i * 4096 + k), 1000);
+            if (data[k] == 0 || data[k] == 1)
+                data[k] += (heed_real)(noise / 2000);
+        }
+    }
+    return m;
+}
+
+#endif
