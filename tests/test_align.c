@@ -106,8 +106,9 @@ static void test_spans(void **state)
 {
     (void)state;
     enum { PH = HEED_PLACEHOLDER };
-    static const heed__protected span[] = {
-        {"<b>", 3, false, true}, {"</b>", 4, true, false}, {"3.5 km", 6, false, false}};
+    static const heed__protected span[] = {{"<b>", 3, "<b>", 3, false, true},
+                                           {"</b>", 4, "</b>", 4, true, false},
+                                           {"3.5 km", 6, "3.5 km", 6, false, false}};
     /* 3.5 km the <b>house</b> is  ->  das 3.5 km ist */
     heed__side source = SIDE(pieces, SPM(SPACE), PH + 2, SPM(THE), SPM(SPACE), PH, SPM(HOU),
                              SPM(SE), SPM(SPACE), PH + 1, SPM(IS));

@@ -54,9 +54,9 @@ heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed
 /* From now on with the shortlist that lies in the directory: faster where the vocabulary is large.
  * */
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err);
-/* Whether addresses, %s, {name}, <b>, emoji, 3.5 km, numbers, unknown names and the like come out
- * as they went in, each once; they do with every model that was trained for it, unless this says
- * no. */
+/* Whether addresses, %s, {name}, <b>, 3.5 km, $5, dates, file names, unknown names and the like
+ * come out as they went in, each once; they do with every model that was trained for it, unless
+ * this says no. */
 void heed_translator_protect(heed_translator *tr, bool on);
 /* Whether a line that is all in CAPITALS is translated as if it were not, and the translation put
  * into capitals; it is, unless this says no or the tokens are whole words. */

@@ -138,15 +138,15 @@ static size_t skip(const text *t, size_t at, size_t end, bool word)
 static int64_t words_of(const text *t, heed__span *word, bool *is_span)
 {
     int64_t n = 0;
-    heed__span span = {0, 0};
+    heed__span span = {0, 0, 0};
     for (size_t at = 0; n < WORDS; at = word[n++].end) {
-        if (at >= span.end && !heed__span_next(t->at, t->length, at, &span))
-            span = (heed__span){t->length, t->length + 1};
+        if (at >= span.end && !heed__span_next(t->at, t->length, at, HEED__OTHER_LANGUAGE, &span))
+            span = (heed__span){t->length, t->length + 1, 0};
         at = skip(t, at, span.begin, false);
         if (at == t->length)
             break;
         is_span[n] = at == span.begin;
-        word[n] = is_span[n] ? span : (heed__span){at, skip(t, at, span.begin, true)};
+        word[n] = is_span[n] ? span : (heed__span){at, skip(t, at, span.begin, true), 0};
     }
     return n;
 }

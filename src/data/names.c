@@ -55,6 +55,7 @@ static bool next_word(const char *text, size_t end, size_t at, heed__span *w)
     while (at < end && heed__word_at(text, end, at))
         at += (n = heed__utf8_next(text + at, end - at, &c)) ? n : 1;
     w->end = at;
+    w->kind = 0;
     return w->begin < end;
 }
 
@@ -168,7 +169,7 @@ void heed__names_free(heed__names *n)
 
 static bool has_word(const char *text, size_t length, const word *wanted)
 {
-    for (heed__span w = {0, 0}; next_word(text, length, w.end, &w);)
+    for (heed__span w = {0, 0, 0}; next_word(text, length, w.end, &w);)
         if (w.end - w.begin == wanted->length &&
             memcmp(text + w.begin, wanted->text, wanted->length) == 0)
             return true;

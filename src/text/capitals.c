@@ -22,8 +22,9 @@ static bool step(cursor *w)
 {
     w->at += w->size;
     w->size = heed__utf8_next(w->text + w->at, w->length - w->at, &w->c);
-    if (w->at >= w->span.end && !heed__span_next(w->text, w->length, w->at, &w->span))
-        w->span = (heed__span){w->length, w->length + 1};
+    if (w->at >= w->span.end &&
+        !heed__span_next(w->text, w->length, w->at, HEED__ANY_LANGUAGE, &w->span))
+        w->span = (heed__span){w->length, w->length + 1, 0};
     w->in_span = w->at >= w->span.begin;
     return w->size > 0;
 }

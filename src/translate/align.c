@@ -24,8 +24,10 @@ static heed__protected span_of(const heed__side *side, int64_t begin, int64_t en
         const heed__protected *s = &side->span[which];
         all.glued_left |= s->glued_left;
         all.glued_right |= s->glued_right;
-        for (size_t k = 0; k < s->length; k++)
-            *spaces += s->text[k] == ' ';
+        const char *text = side->written ? s->written : s->text;
+        const size_t length = side->written ? s->written_length : s->length;
+        for (size_t k = 0; k < length; k++)
+            *spaces += text[k] == ' ';
     }
     return all;
 }

@@ -22,6 +22,7 @@ typedef struct heed__side {
     heed_tokens tokens;
     const heed__protected *span; /* (spans) what its placeholders stand for */
     int64_t spans;
+    bool written; /* as the target language writes them */
 } heed__side;
 
 /* weight (target tokens, source tokens), rows ld apart: where the model looked when it wrote each

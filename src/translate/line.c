@@ -210,7 +210,7 @@ heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__
     int64_t spans = 0;
     size_t marked = length;
     if (limits->protects &&
-        !heed__protect(&c.text, &marked, limits->names, v, arena, &c.span, &spans))
+        !heed__protect(&c.text, &marked, limits->into, limits->names, v, arena, &c.span, &spans))
         return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
     if (spans && !heed__has_words(c.text, marked)) {
         char *copy = heed__take(arena, (int64_t)length + 1, 1, err);
@@ -235,7 +235,8 @@ heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__
 static heed_status encode_source(const heed_translator *tr, const char *text, heed_arena *arena,
                                  heed__part *whole, bool *repaired, heed_error *err)
 {
-    const heed__limits limits = {INT32_MAX, INT32_MAX, tr->protects, tr->capitals, tr->names};
+    const heed__limits limits = {INT32_MAX,    INT32_MAX, tr->protects,
+                                 tr->capitals, tr->names, tr->into};
     heed__line line;
     heed_status status = heed__split_line(tr->source, text, &limits, arena, &line, err);
     *whole = (heed__part){.spans = 0};

@@ -22,7 +22,11 @@ static heed__limits limits_of(const heed_translator *tr)
     if (tr->trained_longest)
         longest = heed__min(longest, tr->trained_longest);
     return (heed__limits){tr->trained_length ? heed__min(longest, tr->trained_length) : longest,
-                          longest, tr->protects, tr->capitals, tr->names};
+                          longest,
+                          tr->protects,
+                          tr->capitals,
+                          tr->names,
+                          tr->into};
 }
 
 /* o->banned becomes the ids of o->ban as well. */

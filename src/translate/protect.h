@@ -3,7 +3,7 @@
  *
  * Each becomes <ph0>, in the parts of a line then <ph0>, <ph1> ... in their order; the search makes
  * every translation have each of its placeholders once (constraint.c); at the end the spans
- * take their places again, byte for byte. */
+ * take their places again: byte for byte, or as the target language writes them (spans.h). */
 #ifndef HEED_TRANSLATE_PROTECT_H
 #define HEED_TRANSLATE_PROTECT_H
 
@@ -13,14 +13,16 @@
 typedef struct heed__protected {
     const char *text; /* a copy: the line is gone when its translation is there */
     size_t length;
+    const char *written; /* the same, or as the target language writes it */
+    size_t written_length;
     bool glued_left, glued_right; /* to a word or its stop, as tags of <b>bold</b> are */
 } heed__protected;
 
 /* The line with placeholders, all of them <ph0>, and the spans in their order; the line itself
  * where there are none.  With a vocabulary, numbers are spans too, and with names those that it
  * hardly knows (names.h; names NULL: none).  False when memory is short. */
-bool heed__protect(const char **text, size_t *length, const heed__names *names, const heed_vocab *v,
-                   heed_arena *arena, heed__protected **span, int64_t *spans);
+bool heed__protect(const char **text, size_t *length, heed__language into, const heed__names *names,
+                   const heed_vocab *v, heed_arena *arena, heed__protected **span, int64_t *spans);
 /* The opposite of heed__restore: a translation, or how it is to begin, with placeholders for those
  * of the spans that it has.  NULL when memory is short. */
 const char *heed__protect_again(const char *text, const heed__protected *span, int64_t spans,

@@ -93,8 +93,9 @@ static heed_status align(const struct end *end, const heed__request *r, const he
     const heed_translator *tr = end->job->bulk.tr;
     const bool ended = h->count && h->id[h->count - 1] == heed_vocab_special(tr->target).eos;
     const heed__part *part = r->owner;
-    const heed__side source = {tr->source, r->source, part->span, part->spans},
-                     target = {tr->target, {h->id, h->count - ended}, part->span, part->spans};
+    const heed__side source = {tr->source, r->source, part->span, part->spans, false},
+                     target = {
+                         tr->target, {h->id, h->count - ended}, part->span, part->spans, true};
     const heed_real *weight;
     int64_t ld;
     heed_status status =

@@ -75,6 +75,7 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     if (status)
         return status;
     heed_error own = {0};
+    tr->into = heed__language_of(folder);
     if (text.protects)
         tr->own_names = heed__names_open(names, &tr->allocator, &own);
     if (own.status)

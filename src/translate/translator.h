@@ -29,6 +29,7 @@ struct heed_translator {
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     bool knows_placeholders, protects;       /* the model does; spans travel as such */
+    heed__language into;                     /* as the directory's name says */
     const heed__names *names;                /* NULL: none are copied */
     heed__names *own_names;                  /* only where the translator opened them itself */
     bool knows_letters, capitals; /* not only words; a line in capitals is one in small letters */
@@ -84,6 +85,7 @@ typedef struct heed__limits {
     bool protects;            /* spans become placeholders, HEED_PLACEHOLDERS of them at most */
     bool capitals;            /* a line in capitals is one in small letters */
     const heed__names *names; /* NULL, or names that are hardly known become placeholders too */
+    heed__language into;
 } heed__limits;
 /* The same in parts within the limits: cut at sentence ends, and inside of a sentence only where it
  * is longer than the longest. */
