@@ -317,7 +317,7 @@ static bool replace_side(text *t, twin *twins, int64_t count, int side, heed_are
 static twin put_in(size_t source, size_t target, const char *before, int placeholder,
                    const char *behind)
 {
-    twin t = {.place = {{source, source}, {target, target}}};
+    twin t = {.place = {{.begin = source, .end = source}, {.begin = target, .end = target}}};
     snprintf(t.with, sizeof t.with, "%s<ph%d>%s", before, placeholder, behind);
     return t;
 }
