@@ -2,11 +2,11 @@
  * were measured: random weights, 200 lines of 12 tokens, 16 tokens out for each, EOS and UNK
  * never.
  *
- * A cell is a model, a kind of numbers, a beam, lines that are decoded together, and workers.  Each
- * is measured in a process of its own, so that its memory is its own, on a model that another
- * process has written.  The reference is CTranslate2 4.8.1 on one or two Zen 3 cores that gave
- * 103.6 GFLOP/s and 199 GOP/s each (vpmaddubsw, vpmaddwd, vpaddd): tokens for each operation of the
- * peak are compared, and the peak is measured beside every turn. */
+ * A cell is a model, a kind of weights (fp32, int8), a beam, lines that are decoded together, and
+ * workers.  Each is measured in a process of its own, so that its memory is its own, on a model
+ * that another process has written.  The reference is CTranslate2 4.8.1 on one or two Zen 3 cores
+ * that gave 103.6 GFLOP/s and 199 GOP/s each (vpmaddubsw, vpmaddwd, vpaddd): tokens for each
+ * operation of the peak are compared, and the peak is measured beside every turn. */
 #include "measure.h"
 
 #include <dirent.h>
@@ -108,7 +108,7 @@ static void add_list(heed_safetensors_writer *w, const char *name, const int32_t
     heed_safetensors_writer_add(w, &s, err);
 }
 
-/* As many random translations of each piece as make about s->shortlist for a line. */
+/* Random translations of each piece, enough for about s->shortlist candidates a line. */
 static bool write_shortlist(const struct cell *c, heed_error *err)
 {
     const int64_t words = c->s->model.source_vocabulary;
@@ -245,8 +245,8 @@ static bool turn_by_pieces(struct worker *w, int workers, double best[PIECES])
     return seconds >= 0;
 }
 
-/* Operations a second that the machine makes, over about so many seconds: as long as a piece takes,
- * because what a neighbour leaves in short is not to be had for long. */
+/* Operations a second that the machine makes, over about that many seconds: as long as a piece
+ * takes, because what a neighbour leaves in short is not to be had for long. */
 static double peak(const struct cell *c, double seconds)
 {
     const double start = heed_clock_seconds();

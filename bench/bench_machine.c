@@ -1,4 +1,4 @@
-/* bench_machine.c: what this machine gives at best: multiply-adds of numbers and of bytes, triad,
+/* bench_machine.c: what this machine gives at best: multiply-adds in fp32 and int8, triad,
  * reading, and a 512^3 product by CBLAS.  Everything else is measured against one of them.
  *
  * Bytes are counted as a program sees them: the triad reads two numbers and writes one.  That a

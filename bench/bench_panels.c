@@ -1,5 +1,5 @@
 /* bench_panels.c: products with packed weights, as decoding makes them, against the peak of
- * multiply-adds of numbers or of bytes (vpmaddubsw, vpmaddwd, vpaddd), which products that need
+ * multiply-adds in fp32 or int8 (vpmaddubsw, vpmaddwd, vpaddd), which products that need
  * fewer of these exceed.
  *
  * The weights of the smaller shapes stay in the caches here; in a model they come from memory,
@@ -58,7 +58,7 @@ static void *room(bench_run *r, int64_t count, size_t size)
     return p;
 }
 
-/* The weights, and as many rows as the most that will be asked for. */
+/* The weights, and rows for the largest product. */
 static bool prepare(struct panels *p, int64_t k, int64_t n, int bits, int64_t most)
 {
     bench_run *r = p->run;

@@ -110,7 +110,7 @@ void bench_projection(bench_run *r)
                                                                      "projection+cross-entropy mem";
     if (!bench_wanted(r, bench) && !bench_wanted(r, memory))
         return;
-    /* A tape of its own, so that what it holds is what this operator asked for. */
+    /* A tape of its own, so that what it holds is what this operator allocated. */
     heed_error err = {0};
     heed_tape *kept = r->work,
               *fresh = heed_tape_new(&(heed_tape_options){.threads = r->threads}, &err);

@@ -64,7 +64,7 @@ double bench_backward(bench_run *r, heed_tensor *y);
 #define BENCH_TRIAD_BYTES (3.0 * (double)BENCH_TRIAD_ELEMENTS * (double)sizeof(heed_real))
 #define BENCH_EDGE 512
 #define BENCH_PRODUCT_FLOPS (2.0 * BENCH_EDGE * BENCH_EDGE * BENCH_EDGE)
-/* Multiply-adds in registers, of numbers or of bytes: operations a second, one turn. */
+/* Multiply-adds in registers, in fp32 or int8: operations a second, one turn. */
 double bench_peak(int threads);
 double bench_int8_peak(int threads);
 /* Seconds of one thread that reads n numbers. */

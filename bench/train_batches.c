@@ -22,10 +22,10 @@
 #define SHORTEST 3
 #define LONGEST 40
 
-/* Pairs of the batch under way. */
+/* Pairs of the current batch. */
 typedef struct collected {
     heed_tokens *source, *target;
-    int64_t count, room;
+    int64_t count, capacity;
 } collected;
 
 static heed_status no_memory(heed_error *err)
@@ -33,14 +33,14 @@ static heed_status no_memory(heed_error *err)
     return heed__fail(err, HEED_MEMORY, "out of memory for batches");
 }
 
-static heed_status finish_batch(heed_arena *arena, bench_batches *b, int64_t *room, collected *c,
-                                heed_error *err)
+static heed_status finish_batch(heed_arena *arena, bench_batches *b, int64_t *capacity,
+                                collected *c, heed_error *err)
 {
     if (!c->count)
         return HEED_OK;
-    if (b->count == *room) {
-        *room = *room ? 2 * *room : 16;
-        heed_batch *more = heed_arena_allocate(arena, (size_t)*room * sizeof *more);
+    if (b->count == *capacity) {
+        *capacity = *capacity ? 2 * *capacity : 16;
+        heed_batch *more = heed_arena_allocate(arena, (size_t)*capacity * sizeof *more);
         if (!more)
             return no_memory(err);
         if (b->count)
@@ -62,10 +62,10 @@ static heed_status finish_batch(heed_arena *arena, bench_batches *b, int64_t *ro
 static heed_status collect(heed_arena *arena, collected *c, heed_tokens source, heed_tokens target,
                            heed_error *err)
 {
-    if (c->count == c->room) {
-        collected more = {.count = c->count, .room = c->room ? 2 * c->room : 256};
-        more.source = heed_arena_allocate(arena, (size_t)more.room * sizeof *more.source);
-        more.target = heed_arena_allocate(arena, (size_t)more.room * sizeof *more.target);
+    if (c->count == c->capacity) {
+        collected more = {.count = c->count, .capacity = c->capacity ? 2 * c->capacity : 256};
+        more.source = heed_arena_allocate(arena, (size_t)more.capacity * sizeof *more.source);
+        more.target = heed_arena_allocate(arena, (size_t)more.capacity * sizeof *more.target);
         if (!more.source || !more.target)
             return no_memory(err);
         if (c->count) {
@@ -107,7 +107,7 @@ static heed_status read_file(const bench_train_settings *s, heed_arena *arena, b
                              heed_error *err)
 {
     collected c = {0};
-    int64_t room = 0, number = 0;
+    int64_t capacity = 0, number = 0;
     const int64_t v = s->model.target_vocabulary;
     heed__lines *lines = heed__lines_open(s->ids, HEED_LINE_LIMIT, NULL, err);
     heed_status status = lines ? HEED_OK : err->status;
@@ -118,7 +118,7 @@ static heed_status read_file(const bench_train_settings *s, heed_arena *arena, b
         const char *end;
         number++;
         if (!length)
-            status = finish_batch(arena, b, &room, &c, err);
+            status = finish_batch(arena, b, &capacity, &c, err);
         else if (!read_ids(line, v, arena, &source, &end) || *end != '\t' ||
                  !read_ids(end + 1, v, arena, &target, &end) || *end)
             status = heed__fail(err, HEED_FORMAT,
@@ -130,7 +130,7 @@ static heed_status read_file(const bench_train_settings *s, heed_arena *arena, b
     }
     heed__lines_close(lines);
     if (!status)
-        status = finish_batch(arena, b, &room, &c, err);
+        status = finish_batch(arena, b, &capacity, &c, err);
     if (!status && !b->count)
         return heed__fail(err, HEED_FORMAT, "cannot read '%s': no pair of sentences", s->ids);
     return status;
@@ -183,12 +183,12 @@ static heed_status make_up(const bench_train_settings *s, heed_arena *arena, ben
     }
     qsort(pairs, (size_t)count, sizeof *pairs, by_length);
     collected c = {0};
-    int64_t room = 0, filled = 0;
+    int64_t capacity = 0, filled = 0;
     uint64_t at = (uint64_t)1 << 32;
     heed_status status = HEED_OK;
     for (int64_t i = 0; !status && i < count; i++) {
         if (filled + pairs[i].target + 1 > budget) {
-            status = finish_batch(arena, b, &room, &c, err);
+            status = finish_batch(arena, b, &capacity, &c, err);
             filled = 0;
         }
         filled += pairs[i].target + 1;
@@ -200,7 +200,7 @@ static heed_status make_up(const bench_train_settings *s, heed_arena *arena, ben
         if (!status)
             status = collect(arena, &c, source, target, err);
     }
-    return status ? status : finish_batch(arena, b, &room, &c, err);
+    return status ? status : finish_batch(arena, b, &capacity, &c, err);
 }
 
 heed_status bench_batches_make(const bench_train_settings *s, heed_arena *arena, bench_batches *b,

@@ -7,7 +7,7 @@
 
 #define COMMON(owner, at)                                                                          \
     HEED_OPTION_INT(owner, at.threads, "threads", NULL, 0, 64, "N",                                \
-                    "measure with so many threads, 0 for 1 and then all processors"),              \
+                    "measure with N threads; 0: with 1, then with all processors"),                \
         HEED_OPTION_BOOL(owner, at.json, "json", NULL, "print one JSON object a line")
 
 struct common {

@@ -12,7 +12,7 @@
 
 /* Lines translated at a time: enough to sort by length, few enough to show progress. */
 #define CHUNK 200
-/* So many lines that end in a full stop with a space before it are no accident. */
+/* From this many lines on, a space before the final full stop is no accident. */
 #define SUSPICIOUS 100
 
 struct settings {
@@ -89,8 +89,8 @@ const heed_option_set evaluate_options = {
 
 /* ---- lines ---- */
 
-/* All lines of a file that must have as many as another, unless that is NULL.  They live as long as
- * the reader. */
+/* All lines of a file, whose number must be that of another, unless that is NULL.  They live as
+ * long as the reader. */
 static bool read_all(line_reader *r, const char *path, const line_reader *other, int64_t *count)
 {
     int64_t n = lines_open(r, path) ? lines_take(r, INT64_MAX, LINES_ALL) : -1;

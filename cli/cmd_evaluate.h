@@ -40,7 +40,7 @@ heed_status evaluation_score(const struct evaluation *e, enum metric m,
                              int64_t count, double *value, heed_error *err);
 
 /* Translations of the same lines by several systems. */
-#define MOST_SYSTEMS 6 /* as many as curves have colours */
+#define MOST_SYSTEMS 6 /* the number of colours of curves */
 struct systems {
     int count;
     const char *name[MOST_SYSTEMS];

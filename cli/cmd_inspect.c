@@ -32,7 +32,7 @@ static const heed_option fields[] = {
     HEED_OPTION_INT(struct inspect_settings, beam, "beam", "4", 1, 1000, "N",
                     "hypotheses kept while translating; 1 is greedy"),
     HEED_OPTION_INT(struct inspect_settings, width, "width", "0", 0, 10000, "N",
-                    "columns of the terminal; 0: as many as it has"),
+                    "columns of the terminal; 0: its width"),
     HEED_OPTION_CHOICE(struct inspect_settings, colour, "colour", "auto",
                        HEED_WORDS("auto", "always", "never"), "colours in the terminal"),
     HEED_OPTION_BOOL(struct inspect_settings, json, "json", NULL,
@@ -116,8 +116,8 @@ static json_t *training(const char *folder)
         return NULL;
     json_t *found = json_object();
     char *line = NULL;
-    size_t room = 0;
-    while (getline(&line, &room, f) > 0) {
+    size_t capacity = 0;
+    while (getline(&line, &capacity, f) > 0) {
         json_t *event = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
         take(found, "updates", event, "update");
         take(found, "epoch", event, "epoch");

@@ -69,7 +69,7 @@ int shortlist_run(int argc, const char *const *argv)
         if (!s.model)
             complain("option '--model' is missing, expected the directory of a model");
         else if (s.source.count != s.target.count)
-            complain("there are %d '--source' and %d '--target', expected as many of each",
+            complain("there are %d '--source' and %d '--target', expected the same number of each",
                      s.source.count, s.target.count);
         else if (s.source.count + s.tsv.count == 0)
             complain("there is no text, expected '--source' and '--target', or '--tsv'");

@@ -215,7 +215,7 @@ static bool read_head(const char *text, int *layer, int *head)
     return *layer > 0 && (*head > 0 || !has_head) && *text == '\0';
 }
 
-/* Whoever gives an option its default asks for nothing: --print-config writes all of them. */
+/* An option that is given its default asks for nothing: --print-config writes all of them. */
 static bool usage_is_right(const struct translate_settings *s, int *layer, int *head)
 {
     if (s->alignment_head && !read_head(s->alignment_head, layer, head))

@@ -34,10 +34,10 @@ struct translate_input {
     int opened; /* files so far */
     line_reader reader;
     bool reading;
-    int64_t lines, at, count; /* lines handed out; of those in the reader */
-    int64_t taken;            /* bytes of the lines handed out */
+    int64_t lines, at, count; /* lines returned; of those in the reader */
+    int64_t taken;            /* bytes of the lines returned */
     struct translate_line *first, *last;
-    char *text, *prefix; /* of the object handed out last */
+    char *text, *prefix; /* of the object returned last */
 };
 /* Bytes of all the files; 0 if they are not known of each: a pipe, gzip. */
 int64_t translate_size(const struct translate_input *in);

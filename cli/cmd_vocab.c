@@ -34,7 +34,7 @@ static const heed_option fields[] = {
     HEED_OPTION_INT(struct settings, min_count, "min-count", "1", 1, 1000000000, "N",
                     "train, whitespace: words seen less often are unknown"),
     HEED_OPTION_INT(struct settings, max_lines, "max-lines", "2000000", 0, 1000000000, "N",
-                    "train: use so many lines at most, drawn evenly; 0 for all"),
+                    "train: use at most N lines, drawn evenly; 0: all"),
     HEED_OPTION_INT(struct settings, seed, "seed", "1", 0, INT64_MAX, "N",
                     "for --max-lines and --sample"),
     HEED_OPTION_TEXT(struct settings, vocab, "vocab", NULL, "FILE",
@@ -73,7 +73,8 @@ static void tell(void *context, heed_log_level level, const char *line)
     complain("%s", line);
 }
 
-/* The lines, counted; says so at their end, because from then on nothing is heard for a while. */
+/* The lines, counted; says so at their end, because training prints nothing for a while after that.
+ * */
 struct counted {
     heed_lines *lines;
     int64_t count;
@@ -114,7 +115,7 @@ static int train(const struct settings *s, heed_lines *lines, const heed_vocab *
 
 /* ---- line by line ---- */
 
-/* What is wrong with the line handed out last. */
+/* What is wrong with the last line read. */
 static void complain_line(const heed_lines *lines, int64_t wrong, const char *text)
 {
     const char *path;

@@ -55,7 +55,7 @@ typedef struct invocation {
 bool invocation_begin(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
                       void *values);
 void invocation_end(invocation *in);
-/* Whether the option stands on the command line itself: then it must not be in vain.  A config file
+/* Whether the option stands on the command line itself: then it must have an effect.  A config file
  * may name every option. */
 bool option_typed(const invocation *in, const char *name);
 

@@ -56,29 +56,29 @@ void lines_close(line_reader *r)
     free(r->line);
 }
 
-/* Doubles the memory at *p until it has room for `want` items. */
-static bool grow(void **p, size_t *room, size_t want, size_t item)
+/* Doubles the memory at *p until it has capacity for `want` items. */
+static bool grow(void **p, size_t *capacity, size_t want, size_t item)
 {
-    size_t n = *room ? *room : 64;
+    size_t n = *capacity ? *capacity : 64;
     while (n < want)
         n *= 2;
-    void *grown = n == *room ? *p : realloc(*p, n * item);
+    void *grown = n == *capacity ? *p : realloc(*p, n * item);
     if (!grown) {
         complain("out of memory for lines");
         return false;
     }
     *p = grown;
-    *room = n;
+    *capacity = n;
     return true;
 }
 
 /* Bytes of a plain file, or decompressed; 0 at the end, -1 after saying what went wrong. */
-static ssize_t read_some(const line_reader *r, char *to, size_t room)
+static ssize_t read_some(const line_reader *r, char *to, size_t capacity)
 {
     ssize_t n;
     int number = Z_OK;
     do
-        n = r->zip ? gzread(r->zip, to, (unsigned)room) : read(r->fd, to, room);
+        n = r->zip ? gzread(r->zip, to, (unsigned)capacity) : read(r->fd, to, capacity);
     while (n < 0 && !r->zip && errno == EINTR);
     if (r->zip && n <= 0) { /* a file that ends too early shows only here */
         gzerror(r->zip, &number);
@@ -95,7 +95,7 @@ static ssize_t read_some(const line_reader *r, char *to, size_t room)
 static bool read_more(line_reader *r)
 {
     void *buffer = r->buffer;
-    bool grown = grow(&buffer, &r->room, r->end + PORTION, 1);
+    bool grown = grow(&buffer, &r->capacity, r->end + PORTION, 1);
     r->buffer = buffer;
     if (!grown)
         return false;
@@ -133,10 +133,10 @@ static bool make_string(char *text, size_t length)
 static bool hand_out(line_reader *r, int64_t count)
 {
     void *line = r->line;
-    size_t room = (size_t)r->line_room;
-    bool grown = grow(&line, &room, (size_t)count, sizeof *r->line);
+    size_t capacity = (size_t)r->line_capacity;
+    bool grown = grow(&line, &capacity, (size_t)count, sizeof *r->line);
     r->line = line;
-    r->line_room = (int64_t)room;
+    r->line_capacity = (int64_t)capacity;
     for (int64_t i = 0; grown && i < count; i++) {
         char *text = r->buffer + r->begin;
         char *end = memchr(text, '\n', r->end - r->begin);

@@ -24,7 +24,7 @@ const command *command_find(const char *name)
     return i < 0 ? NULL : &commands[i];
 }
 
-/* The library takes what it has when HEED_ISA names nothing that it could run; whoever set it wants
+/* The library takes what it has when HEED_ISA names nothing that it could run; who set it wants
  * to know. */
 static void check_environment(void)
 {

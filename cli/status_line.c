@@ -35,7 +35,7 @@ bool status_due(struct status_line *s)
     return true;
 }
 
-/* As many columns as the line may have: what does not fit would go on in a second line, which the
+/* The columns that the line may have: what does not fit would go on in a second line, which the
  * next state does not overwrite.  Fields, which have two blanks between them, are shown whole. */
 static int columns(const struct status_line *s, const char *line)
 {

@@ -28,7 +28,7 @@ static const char *metric_name(const char *metric)
     return strcmp(metric, "bleu") == 0 ? "BLEU" : strcmp(metric, "chrf") == 0 ? "chrF" : metric;
 }
 
-/* What matters most comes first: a narrow terminal shows as many fields as it has room for. */
+/* What matters most comes first: a narrow terminal shows the fields that fit. */
 static void show_update(struct progress *p, const heed_train_progress *t)
 {
     char line[256], left[32];

@@ -460,14 +460,14 @@ struct requests {
     heed_hypothesis *out;
 };
 
-static inline heed_status requests_next(void *self, bool wait, heed__room room, heed__request *out,
-                                        int64_t *count, heed_error *err)
+static inline heed_status requests_next(void *self, bool wait, heed__capacity capacity,
+                                        heed__request *out, int64_t *count, heed_error *err)
 {
     struct requests *q = self;
     (void)err;
     for (*count = 0; q->next < q->count; q->next++, ++*count) {
         const heed__request *r = &q->request[q->next];
-        if (!heed__room_take(&room, &r->source, wait && !*count))
+        if (!heed__capacity_take(&capacity, &r->source, wait && !*count))
             break;
         out[*count] = *r;
     }
@@ -490,11 +490,11 @@ static inline heed_status search_requests(const heed_search_options *o, const he
                                           struct requests *q, heed_error *err)
 {
     heed__stepper stepper = made_up_stepper(&model);
-    heed__feed feed = {q, requests_next, requests_done};
+    heed__request_source source = {q, requests_next, requests_done};
     heed__search *s = heed__search_new(NULL, err);
     assert_non_null(s);
     q->n_best = o->n_best;
-    heed_status status = heed__search_run(s, &stepper, o, budget, &feed, err);
+    heed_status status = heed__search_run(s, &stepper, o, budget, &source, err);
     heed__search_free(s);
     return status;
 }

@@ -1,5 +1,5 @@
 /* test_search_flow.c: sentences that come and go: no answer depends on what is under way beside it,
- * room that is free is used, and memory does not grow. */
+ * capacity that is free is used, and memory does not grow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,12 +105,12 @@ struct shared {
     struct made_up *model; /* (threads) */
 };
 
-static heed_status shared_next(void *self, bool wait, heed__room room, heed__request *r,
+static heed_status shared_next(void *self, bool wait, heed__capacity capacity, heed__request *r,
                                int64_t *count, heed_error *err)
 {
     struct shared *s = self;
     pthread_mutex_lock(&s->pool.lock);
-    heed_status status = requests_next(&s->requests, wait, room, r, count, err);
+    heed_status status = requests_next(&s->requests, wait, capacity, r, count, err);
     pthread_mutex_unlock(&s->pool.lock);
     return status;
 }
@@ -129,11 +129,11 @@ static heed_status work(void *context, int worker, heed_error *err)
 {
     struct shared *s = context;
     heed__stepper stepper = made_up_stepper(&s->model[worker]);
-    heed__feed feed = {s, shared_next, shared_done};
+    heed__request_source source = {s, shared_next, shared_done};
     heed__budget budget = {512, 1 << 20, 16};
     heed__search *own = heed__search_new(NULL, err);
     heed_status status =
-        own ? heed__search_run(own, &stepper, &options, &budget, &feed, err) : HEED_MEMORY;
+        own ? heed__search_run(own, &stepper, &options, &budget, &source, err) : HEED_MEMORY;
     heed__search_free(own);
     return status;
 }
@@ -192,10 +192,10 @@ static void test_failure_stops_all(void **state)
     heed__thread_pool_deinit(&w.pool);
 }
 
-/* ---- room ---- */
+/* ---- capacity ---- */
 
-/* Catches room that stays empty while sentences wait, sentences let in one by one, and more rows or
- * tokens under way than the budget says. */
+/* Catches capacity that stays empty while sentences wait, sentences let in one by one, and more
+ * rows or tokens under way than the budget says. */
 static void test_room_is_used(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void test_room_is_used(void **state)
     search_batches(&o, LINES, BATCH);
     int64_t joined_steps = model.steps, rows = model.rows_stepped;
     assert_true(model.most_rows <= BATCH * o.beam);
-    /* A quarter of the room at a time: not one add for each sentence. */
+    /* A quarter of the capacity at a time: not one add for each sentence. */
     assert_true(model.adds < LINES / 3 && model.adds > LINES / BATCH);
     model.joins = false;
     model.steps = model.rows_stepped = model.adds = 0;
@@ -235,7 +235,7 @@ struct watched {
     int64_t fail_next, fail_done; /* from 1: this call fails */
 };
 
-static heed_status watched_next(void *self, bool wait, heed__room room, heed__request *r,
+static heed_status watched_next(void *self, bool wait, heed__capacity capacity, heed__request *r,
                                 int64_t *count, heed_error *err)
 {
     struct watched *w = self;
@@ -248,8 +248,8 @@ static heed_status watched_next(void *self, bool wait, heed__room room, heed__re
     }
     if (!wait && w->dry && w->asked % 2)
         return HEED_OK;
-    room.sentences = w->dry ? 1 : room.sentences;
-    heed_status status = requests_next(&w->requests, wait, room, r, count, err);
+    capacity.sentences = w->dry ? 1 : capacity.sentences;
+    heed_status status = requests_next(&w->requests, wait, capacity, r, count, err);
     w->open += *count;
     w->most_open = w->open > w->most_open ? w->open : w->most_open;
     return status;
@@ -279,11 +279,11 @@ static heed_status search_watched(struct watched *w)
 {
     heed_error err = {0};
     heed__stepper stepper = made_up_stepper(&model);
-    heed__feed feed = {w, watched_next, watched_done};
+    heed__request_source source = {w, watched_next, watched_done};
     heed__budget budget = {512, 1 << 20, 16};
     heed__search *s = heed__search_new(NULL, &err);
     assert_non_null(s);
-    heed_status status = heed__search_run(s, &stepper, &options, &budget, &feed, &err);
+    heed_status status = heed__search_run(s, &stepper, &options, &budget, &source, &err);
     heed__search_free(s);
     return status;
 }
@@ -338,8 +338,8 @@ static void test_memory_stays(void **state)
     int calls = 0;
     for (int run = 0; run < 4; run++) {
         struct requests q = {.request = request, .count = LINES};
-        heed__feed feed = {&q, requests_next, drop};
-        assert_int_equal(heed__search_run(s, &stepper, &options, &budget, &feed, &err), HEED_OK);
+        heed__request_source source = {&q, requests_next, drop};
+        assert_int_equal(heed__search_run(s, &stepper, &options, &budget, &source, &err), HEED_OK);
         if (run == 0)
             calls = f.calls;
         assert_int_equal(f.calls, calls);
@@ -350,8 +350,8 @@ static void test_memory_stays(void **state)
     heed__search *fresh = heed__search_new(&b, &err);
     for (int64_t count = 100; count <= LINES; count += 300) {
         struct requests q = {.request = request, .count = count};
-        heed__feed feed = {&q, requests_next, drop};
-        assert_int_equal(heed__search_run(fresh, &stepper, &options, &budget, &feed, &err),
+        heed__request_source source = {&q, requests_next, drop};
+        assert_int_equal(heed__search_run(fresh, &stepper, &options, &budget, &source, &err),
                          HEED_OK);
         if (count == 100)
             calls = g.calls;

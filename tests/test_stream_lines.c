@@ -239,8 +239,8 @@ static void test_chooses_workers(void **state)
         assert_int_equal(translate(tr, &beam_3, (heed_stream_options){0}, &s, &err), HEED_OK);
         assert_int_equal(s.done, count);
         assert_int_equal(opened, count == 2 ? 1 : 3);
-        assert_int_equal(tr->lane[0].threads, count == 2 ? 3 : 0);
-        assert_int_equal(tr->lane[1].threads, count == 2 ? 0 : 1);
+        assert_int_equal(tr->context[0].threads, count == 2 ? 3 : 0);
+        assert_int_equal(tr->context[1].threads, count == 2 ? 0 : 1);
         assert_true(count == 2 || copies[2].steps > 0);
         heed_translator_free(tr);
     }

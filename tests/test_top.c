@@ -39,9 +39,9 @@ static double draw(struct numbers *n, double scale)
 
 /* What `top` holds after all rows is what sorting gives. */
 static void check_against_sorting(const heed_scores *scores, const heed__filter *f,
-                                  const double *base, int64_t room)
+                                  const double *base, int64_t capacity)
 {
-    heed__top top = {.item = best, .room = room};
+    heed__top top = {.item = best, .capacity = capacity};
     int64_t all = 0, bad;
     for (int r = 0; r < ROWS; r++) {
         heed__outlook v = heed__outlook_of(scores, r);
@@ -56,7 +56,7 @@ static void check_against_sorting(const heed_scores *scores, const heed__filter 
     }
     heed__top_sort(&top);
     qsort(every, (size_t)all, sizeof *every, by_candidate);
-    assert_int_equal(top.count, all < room ? all : room);
+    assert_int_equal(top.count, all < capacity ? all : capacity);
     for (int64_t i = 0; i < top.count; i++) {
         assert_int_equal(best[i].row, every[i].row);
         assert_int_equal(best[i].token, every[i].token);
@@ -75,7 +75,7 @@ static void test_same_as_sorting(void **state)
         heed_rng_key key = {.seed = seed};
         struct numbers n = {heed_rng_stream(&key), 0, seed % 2};
         int64_t v = 3 + heed_rng_below(&n.rng, n.at++, MAX_V - 3);
-        int64_t room = 1 + heed_rng_below(&n.rng, n.at++, MOST);
+        int64_t capacity = 1 + heed_rng_below(&n.rng, n.at++, MOST);
         double base[ROWS], shift = seed % 3 ? 1000 * heed_rng_normal(&n.rng, n.at++) : 0;
         for (int r = 0; r < ROWS; r++) {
             base[r] = draw(&n, 10);
@@ -103,7 +103,7 @@ static void test_same_as_sorting(void **state)
         heed_scores scores = {logit, log_z, v, seed % 7 < 3 ? choice : NULL,
                               seed % 11 < 6 ? peak : NULL};
         heed__filter f = {banned, also, (int64_t)(seed % 3)};
-        check_against_sorting(&scores, &f, base, room);
+        check_against_sorting(&scores, &f, base, capacity);
     }
 }
 
@@ -134,7 +134,7 @@ static void test_no_log_probability(void **state)
     memset(banned, 0, sizeof banned);
     for (int w = 0; w < 3; w++)
         for (int64_t at = 0; at < MAX_V; at += 7) {
-            heed__top top = {.item = best, .room = 2};
+            heed__top top = {.item = best, .capacity = 2};
             heed__outlook v = {logit, 300, MAX_V, NULL, NULL};
             int64_t bad = -1;
             for (int64_t i = 0; i < MAX_V; i++)

@@ -278,7 +278,7 @@ static void test_threads_inside(void **state)
         const char *line = "a b";
         heed_translation out;
         assert_int_equal(heed_translate(tr, &beam_4, &line, 1, arena, &out, &err), HEED_OK);
-        assert_int_equal(tr->lane[0].threads, threads ? threads : 1);
+        assert_int_equal(tr->context[0].threads, threads ? threads : 1);
         heed_translator_free(tr);
     }
     heed_model_free(m);
@@ -333,7 +333,7 @@ static void test_cuts_at_sentence_ends(void **state)
 }
 
 /* Catches a sentence cut although it fits, sentences that go together although they are too long
- * for that, and a long one that takes its neighbours' room. */
+ * for that, and a long one that takes its neighbours' capacity. */
 static void test_cuts_only_what_is_too_long(void **state)
 {
     (void)state;

@@ -176,8 +176,8 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
                             heed_tensor *memory, const heed_segments *queries,
                             const heed_segments *keys, const heed_attend_extra *extra);
 
-/* The weights of one head over one sentence, for whoever wants to look: row i says where query i
- * looked; rows add up to 1, or to less where a Gaussian has been over them. */
+/* The probabilities of one head over one sentence (optional; NULL if not needed): row i says where
+ * query i looked; rows add up to 1, or to less where a Gaussian has been over them. */
 typedef enum heed_attention_kind {
     HEED_ENCODER_SELF,
     HEED_DECODER_SELF,

@@ -20,7 +20,7 @@ heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocato
 /* Of a model in memory: one that is packed is copied as it is now, any other is borrowed. */
 heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocator, heed_error *err);
 void heed_engine_free(heed_engine *e);
-/* Opens the shortlist of a model directory (heed_shortlist_train), for sessions that ask for it. */
+/* Opens the shortlist of a model directory (heed_shortlist_train), for sessions that use it. */
 heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_error *err);
 const heed_model_config *heed_engine_configuration(const heed_engine *e);
 /* Of a quantised weight, 8; 0: weights are fp32. */
@@ -39,7 +39,8 @@ typedef struct heed_scores {
     /* (rows) with a shortlist: which tokens a row's first columns are, ascending; NULL: column j is
      * token j */
     const heed_tokens *choice;
-    /* (rows, columns / HEED_PEAK_COLUMNS rounded up) the largest of so many logits; NULL: not known
+    /* (rows, columns / HEED_PEAK_COLUMNS rounded up) the largest of each HEED_PEAK_COLUMNS logits;
+     * NULL: not known
      */
     const heed_real *peak;
 } heed_scores;
@@ -129,7 +130,7 @@ heed_status heed_engine_attention(const heed_engine *e, const heed_tokens *sourc
 typedef struct heed_text_config {
     int tokens;             /* heed_vocab_kind */
     const char *bpe_joiner; /* whitespace tokens only; NULL: none */
-    /* Source tokens of the sentences seen in training: of 90 in 100 at most so many, and of the
+    /* Source tokens of the sentences seen in training: 90 in 100 have at most this many, and the
      * longest.  A line with more than the first is cut at sentence ends, and a sentence with more
      * than the second is cut in itself.  0: not known; no more than 250 are taken at once in any
      * case. */

@@ -235,7 +235,7 @@ typedef struct heed_attention_options {
 } heed_attention_options;
 /* Multi-head scaled dot-product attention inside each segment: q (N,H*Dk), k (M,KvHeads*Dk),
  * v (M,KvHeads*Dv) -> (N,H*Dv).  Segment b of q attends to segment b of k and v.  A query that sees
- * no key gives zeros.  Memory is linear in N + M unless bias or probabilities are asked for. */
+ * no key gives zeros.  Memory is linear in N + M unless bias or probabilities are given. */
 heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_tensor *v,
                             const heed_segments *queries, const heed_segments *keys,
                             const heed_attention_options *options);
@@ -244,7 +244,7 @@ heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_t
  * weights, then a mixture of values.  A flat tensor has a number for each pair of a query and a key
  * of one segment, laid out as `probabilities` above. */
 typedef struct heed_pairs {
-    const heed_segments *queries, *keys; /* as many of each; segment b meets segment b */
+    const heed_segments *queries, *keys; /* the same number; segment b meets segment b */
     int heads;                           /* H */
     /* Both NULL: every query sees every key of its segment.  Else (N,H): in head h query n sees
      * keys begin[n*H+h] to end[n*H+h], the last not included, counted from its segment's first. */

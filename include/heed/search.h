@@ -15,33 +15,33 @@ typedef enum heed_penalty_form {
     HEED_PENALTY_POWER /* |Y|^alpha; alpha 1 gives the mean log-probability of a token */
 } heed_penalty_form;
 
-/* Lengths are in tokens.  A field that is 0 asks for nothing. */
+/* Lengths are in tokens.  A field that is 0 has no effect. */
 typedef struct heed_search_options {
     int64_t beam;          /* 1 is greedy */
-    int64_t n_best;        /* hypotheses handed out for each sentence, at most beam */
+    int64_t n_best;        /* hypotheses returned for each sentence, at most beam */
     double length_penalty; /* alpha */
     int penalty_form;      /* heed_penalty_form */
-    double patience; /* stop when so many times the beam have ended, and n_best; 0: when none that
+    double patience;       /* stop when patience × beam have ended, and n_best; 0: when none that
                       * lives can win */
     /* At most, EOS counted, of the source too: source + extra_length (0 is a limit here),
      * max_length, source * max_ratio, and what the model takes.  Where a model has no source, the
      * prompt takes its place. */
     int64_t extra_length, max_length;
     double max_ratio;
-    /* At least so many before EOS, if the limit allows. */
+    /* At least this many before EOS, if the limit allows. */
     int64_t min_length;
     double min_ratio;
-    int64_t no_repeat;    /* no n-gram of so many tokens twice */
-    bool unscored;        /* nobody wants log_p and score, which greedy search then gives as NaN:
-                           * it finds the same hypotheses faster without them */
+    int64_t no_repeat;    /* no n-gram of this length twice */
+    bool unscored;        /* log_p and score are not needed: greedy search gives NaN for both and
+                           * finds the same hypotheses faster */
     bool allow_loops;     /* do not end hypotheses that repeat themselves without end */
     bool suppress_unk;    /* never the unknown piece */
     heed_option_list ban; /* never these pieces; heed_translate knows their ids */
     heed_tokens banned;   /* never these ids */
     bool sample;          /* draw n_best hypotheses instead of searching with a beam */
     double temperature;   /* from p^(1/temperature) */
-    int64_t top_k;        /* of so many tokens */
-    double top_p;         /* of the fewest tokens that have so much probability together */
+    int64_t top_k;        /* draw from the k likeliest tokens */
+    double top_p;         /* of the fewest tokens whose probabilities reach top_p */
     int64_t seed;
 } heed_search_options;
 #define HEED_SEARCH_OPTIONS(owner, at)                                                             \
@@ -58,15 +58,14 @@ typedef struct heed_search_options {
                          "stop when P times the beam have ended (1: first come, first served); "   \
                          "0: when none that goes on can win"),                                     \
         HEED_OPTION_INT(owner, at.extra_length, "extra-length", "50", 0, 100000, "N",              \
-                        "at most so many tokens more than the source has"),                        \
-        HEED_OPTION_INT(                                                                           \
-            owner, at.max_length, "max-length", "0", 0, 100000, "N",                               \
-            "at most so many tokens, the end counted, in each part of a line that is cut; "        \
-            "0: no such limit"),                                                                   \
+                        "at most N tokens more than the source has"),                              \
+        HEED_OPTION_INT(owner, at.max_length, "max-length", "0", 0, 100000, "N",                   \
+                        "at most N tokens, the end counted, in each part of a line that is cut; "  \
+                        "0: no such limit"),                                                       \
         HEED_OPTION_REAL(owner, at.max_ratio, "max-ratio", "0", 0, 1000, "R",                      \
                          "at most R times the source's tokens; 0: no such limit"),                 \
         HEED_OPTION_INT(owner, at.min_length, "min-length", "0", 0, 100000, "N",                   \
-                        "at least so many tokens, in each part of a line that is cut"),            \
+                        "at least N tokens, in each part of a line that is cut"),                  \
         HEED_OPTION_REAL(owner, at.min_ratio, "min-ratio", "0", 0, 1000, "R",                      \
                          "at least R times the source's tokens"),                                  \
         HEED_OPTION_INT(owner, at.no_repeat, "no-repeat", "0", 0, 1000, "N",                       \
@@ -79,7 +78,7 @@ typedef struct heed_search_options {
                          "never write this piece of the vocabulary")
 #define HEED_SAMPLE_OPTIONS(owner, at)                                                             \
     HEED_OPTION_BOOL(owner, at.sample, "sample", NULL,                                             \
-                     "draw translations, as many as --n-best says, instead of searching"),         \
+                     "draw --n-best translations instead of searching"),                           \
         HEED_OPTION_REAL(owner, at.temperature, "temperature", "1", 0.01, 100, "T",                \
                          "--sample from p^(1/T): below 1 safer, above 1 wilder"),                  \
         HEED_OPTION_INT(owner, at.top_k, "top-k", "0", 0, INT32_MAX, "K",                          \
@@ -102,7 +101,7 @@ typedef struct heed_hypothesis {
  * with which every hypothesis begins), best first, in
  * out[sentence*n_best + i]; where fewer were found, count is 0.  In the last place that its limit
  * leaves a hypothesis has EOS, however improbable.  One that says the same again and again is cut
- * behind the first time, has no EOS, and is handed out only where no other was found, or if it was
+ * behind the first time, has no EOS, and is returned only where no other was found, or if it was
  * drawn.  What is drawn depends on the seed and a sentence's place among the sources.  Lives in the
  * arena. */
 heed_status heed_search(heed_session *s, const heed_search_options *o, const heed_tokens *source,

@@ -167,7 +167,7 @@ typedef struct heed_train_options {
         HEED_OPTION_LIST(owner, at.valid_target, "valid-target", "FILE", "its translation"),       \
         HEED_OPTION_LIST(owner, at.valid_tsv, "valid-tsv", "FILE", "both in one file"),            \
         HEED_OPTION_INT(owner, at.hold_out, "hold-out", "1000", 1, 1000000, "N",                   \
-                        "without validation files: hold out so many pairs, a twentieth at most"),  \
+                        "without validation files: hold out N pairs, a twentieth at most"),        \
         HEED_OPTION_TEXT(owner, at.from, "from", NULL, "DIR",                                      \
                          "start from this model, an installed one's name or a directory: with "    \
                          "its shape, vocabulary and weights; unless --schedule is given, at a "    \
@@ -214,13 +214,13 @@ typedef struct heed_train_options {
         HEED_OPTION_INT(owner, at.accumulate, "accumulate", "1", 1, 1000, "N",                     \
                         "batches in an update"),                                                   \
         HEED_OPTION_INT(owner, at.max_updates, "max-updates", "0", 0, 1000000000, "N",             \
-                        "stop after so many updates"),                                             \
+                        "stop after N updates"),                                                   \
         HEED_OPTION_INT(owner, at.max_epochs, "max-epochs", "0", 0, 1000000000, "N",               \
-                        "stop after so many passes over the text"),                                \
+                        "stop after N passes over the text (epochs)"),                             \
         HEED_OPTION_REAL(owner, at.max_minutes, "max-minutes", "0", 0, 1e7, "N",                   \
-                         "stop after so many minutes of training"),                                \
+                         "stop after N minutes of training"),                                      \
         HEED_OPTION_INT(owner, at.patience, "patience", "0", 0, 1000000, "N",                      \
-                        "stop after so many validations without a better score; 0: 10 if there "   \
+                        "stop after N validations without a better score; 0: 10 if there "         \
                         "is no other limit, else never"),                                          \
         HEED_OPTION_CHOICE(owner, at.optimizer, "optimizer", "adam",                               \
                            HEED_WORDS("sgd", "adam", "adamw", "rmsprop"), "how weights move"),     \
@@ -247,26 +247,26 @@ typedef struct heed_train_options {
         HEED_OPTION_REAL(owner, at.ema, "ema", "0", 0, 0.9999999, "D",                             \
                          "validate and keep a moving average of the weights with this decay"),     \
         HEED_OPTION_INT(owner, at.average, "average", "5", 0, 100, "K",                            \
-                        "at the end, average the weights of so many saves"),                       \
+                        "at the end, average the weights of N saves"),                             \
         HEED_OPTION_CHOICE(owner, at.average_kind, "average-kind", "best",                         \
                            HEED_WORDS("best", "last"), "which saves to average"),                  \
         HEED_OPTION_INT(owner, at.valid_every, "valid-every", "500", 0, 1000000000, "N",           \
-                        "validate and save after so many updates; 0: not by updates"),             \
+                        "validate and save every N updates; 0: not by updates"),                   \
         HEED_OPTION_REAL(owner, at.valid_minutes, "valid-minutes", "0", 0, 1e7, "N",               \
-                         "validate and save after so many minutes"),                               \
+                         "validate and save every N minutes"),                                     \
         HEED_OPTION_INT(owner, at.valid_beam, "valid-beam", "4", 1, 1000, "N",                     \
                         "beam of the translations that are scored"),                               \
         HEED_OPTION_INT(owner, at.valid_lines, "valid-lines", "2000", 0, 100000000, "N",           \
-                        "translate at most so many validation lines, drawn evenly; 0: none"),      \
+                        "translate at most N validation lines, drawn evenly; 0: none"),            \
         HEED_OPTION_CHOICE(owner, at.valid_metric, "valid-metric", "bleu",                         \
                            HEED_WORDS("bleu", "chrf", "loss"), "what the best model is best at"),  \
         HEED_OPTION_CHOICE(owner, at.valid_tokenize, "valid-tokenize", "auto",                     \
                            HEED_WORDS("auto", "13a", "intl", "none", "char", "zh", "multi-bleu"),  \
                            "BLEU's tokens; auto is 13a, or multi-bleu for whitespace tokens"),     \
         HEED_OPTION_INT(owner, at.save_every, "save-every", "0", 0, 1000000000, "N",               \
-                        "save also after so many updates"),                                        \
+                        "save also every N updates"),                                              \
         HEED_OPTION_REAL(owner, at.save_minutes, "save-minutes", "15", 0, 1e7, "N",                \
-                         "save also after so many minutes, to lose no more at a power cut"),       \
+                         "save also every N minutes, to lose no more at a power cut"),             \
         HEED_OPTION_INT(owner, at.keep, "keep", "2", 1, 100, "K", "whole saves to keep"),          \
         HEED_OPTION_INT(owner, at.log_every, "log-every", "50", 1, 1000000000, "N",                \
                         "updates from one line of the log to the next"),                           \
@@ -280,7 +280,7 @@ typedef struct heed_train_options {
 typedef struct heed_recipe {
     heed_model_config model; /* sizes of vocabularies are filled in */
     heed_train_options train;
-    /* What was asked for: --from may not change it, and what would be ignored is refused.  A value
+    /* What was given: --from may not change it, and what would be ignored is refused.  A value
      * set without it counts as a default. */
     heed_option_origins origins;
 } heed_recipe;

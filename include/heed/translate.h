@@ -119,13 +119,13 @@ typedef struct heed_line_stream {
                         heed_error *err);
 } heed_line_stream;
 typedef struct heed_stream_options {
-    int workers;   /* lines are translated side by side by so many; 0: the first lines that come
+    int workers;   /* workers that translate side by side; 0: the first lines that come
                     * decide: many, one for each thread; few, one with all threads inside */
     int64_t batch; /* sentences decoded together by a worker, at most; 0: up to 512 rows */
 } heed_stream_options;
-/* heed_translate for as many lines as come, in constant memory.  A line's translation is handed out
+/* heed_translate for a stream of lines, in constant memory.  A line's translation is delivered
  * as soon as it is there and those before it are.  When next fails, the lines before are still
- * translated and handed out, and then the call ends with its error; when done fails, it ends at
+ * translated and delivered, and then the call ends with its error; when done fails, it ends at
  * once. */
 heed_status heed_translate_stream(heed_translator *tr, const heed_search_options *o,
                                   const heed_stream_options *so, const heed_line_stream *stream,

@@ -152,10 +152,10 @@ void K(head_forward)(const heed__head *h)
         return;
     }
     ahead f = {.parts = 0};
-    look_ahead(&f, h, h->k, h->s, h->d_k);
-    look_ahead(&f, h, h->v, h->s, h->d_v);
-    look_ahead(&f, h, h->q, h->t, h->d_k);
-    look_ahead(&f, h, h->out, h->t, h->d_v);
+    prefetch_next(&f, h, h->k, h->s, h->d_k);
+    prefetch_next(&f, h, h->v, h->s, h->d_v);
+    prefetch_next(&f, h, h->q, h->t, h->d_k);
+    prefetch_next(&f, h, h->out, h->t, h->d_v);
     pack_columns(keys, h->k, h->d_k, h->s, h->scale);
     pack_rows(values, h->v, h->s, h->d_v, 1);
     for (int64_t i0 = 0; i0 < h->t; i0 += QUERY_BLOCK) {
@@ -234,13 +234,13 @@ void K(head_backward)(const heed__head *h)
     if (h->s == 0 || h->t == 0)
         return;
     ahead f = {.parts = 0};
-    look_ahead(&f, h, h->v, h->s, h->d_v);
-    look_ahead(&f, h, h->k, h->s, h->d_k);
-    look_ahead(&f, h, h->d_out, h->t, h->d_v);
-    look_ahead(&f, h, h->q, h->t, h->d_k);
-    look_ahead(&f, h, h->d_q, h->t, h->d_k);
-    look_ahead(&f, h, h->d_k_rows, h->s, h->d_k);
-    look_ahead(&f, h, h->d_v_rows, h->s, h->d_v);
+    prefetch_next(&f, h, h->v, h->s, h->d_v);
+    prefetch_next(&f, h, h->k, h->s, h->d_k);
+    prefetch_next(&f, h, h->d_out, h->t, h->d_v);
+    prefetch_next(&f, h, h->q, h->t, h->d_k);
+    prefetch_next(&f, h, h->d_q, h->t, h->d_k);
+    prefetch_next(&f, h, h->d_k_rows, h->s, h->d_k);
+    prefetch_next(&f, h, h->d_v_rows, h->s, h->d_v);
     if (h->d_out.at)
         pack_columns(values, h->v, h->d_v, h->s, 1);
     if (h->d_q.at)

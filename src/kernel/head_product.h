@@ -31,7 +31,7 @@ VINLINE int64_t strip_width(int64_t left)
     return left > 3 * VW ? 2 * VW : left > 2 * VW ? 3 * VW : left > VW ? 2 * VW : VW;
 }
 
-/* Room for (k,n) as strips; the strip that begins at column j is at j*k. */
+/* The size of (k,n) as strips; the strip that begins at column j is at j*k. */
 VINLINE int64_t strips_size(int64_t k, int64_t n)
 {
     return round_up(n, VW) * k;
@@ -55,7 +55,7 @@ static void pack_rows(real *to, heed__matrix x, int64_t k, int64_t n, real scale
     }
 }
 
-/* VW registers as a square of numbers, transposed. */
+/* VW registers as a square matrix, transposed. */
 #if defined(__AVX2__) && !defined(HEED_DOUBLE) && VBYTES == 32
 VINLINE void transpose(vreal v[8])
 {
@@ -108,8 +108,8 @@ static void pack_columns(real *to, heed__matrix x, int64_t k, int64_t n, real sc
 /* ---- products ---- */
 
 /* What the next call will read and write: the same rows of the next head or, after the last head,
- * the next segment's.  Few multiply-adds fall on each number when segments are short, so memory has
- * to be asked while this head computes: a little with every tile. */
+ * the next segment's.  Few multiply-adds fall on each number when segments are short, so the next
+ * rows are prefetched while this head computes: a few with every tile. */
 typedef struct ahead {
     struct {
         const char *at;
@@ -118,7 +118,7 @@ typedef struct ahead {
     int parts, now;
 } ahead;
 
-static void look_ahead(ahead *f, const heed__head *h, heed__matrix x, int64_t rows, int64_t cols)
+static void prefetch_next(ahead *f, const heed__head *h, heed__matrix x, int64_t rows, int64_t cols)
 {
     if (!x.at || rows == 0)
         return;
@@ -130,7 +130,7 @@ static void look_ahead(ahead *f, const heed__head *h, heed__matrix x, int64_t ro
     f->part[f->parts++].bytes = cols * size;
 }
 
-/* Asks for the lines of FETCH_ROWS rows. */
+/* Prefetches the cache lines of FETCH_ROWS rows. */
 #define FETCH_ROWS 4
 VINLINE void fetch(ahead *f)
 {

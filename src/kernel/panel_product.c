@@ -166,7 +166,7 @@ static __attribute__((noinline)) void few_tile(real *c, int64_t ldc, const real 
     }
 }
 
-/* Panels [begin,end) are divided into as many stretches as are read together, each read
+/* Panels [begin,end) are divided into STREAMS stretches that are read together, each read
  * sequentially: memory is fastest with long streams.  The remainder is done one by one. */
 static void product_of_few(real *c, int64_t ldc, const real *a, int64_t lda, int64_t m,
                            const heed__panel_weights *w, int64_t begin, int64_t end)

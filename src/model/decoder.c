@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include <string.h>
 
-/* Room for so many rows; what the arrays hold is kept. */
+/* Capacity for n rows; what the arrays hold stays. */
 static heed_status reserve(heed_decoder *d, int64_t rows, heed_error *err)
 {
     if (rows <= d->capacity)

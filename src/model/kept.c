@@ -7,18 +7,19 @@
 
 bool heed__kept_reserve(const heed_decoder *d, heed__kept *k, int64_t count)
 {
-    if (count <= k->room)
+    if (count <= k->capacity)
         return true;
-    const int64_t room = count > k->room + k->room / 2 ? count : k->room + k->room / 2;
+    const int64_t capacity =
+        count > k->capacity + k->capacity / 2 ? count : k->capacity + k->capacity / 2;
     heed__kept_free(d, k);
-    k->at = heed__allocate(&d->allocator, (size_t)room, sizeof *k->at);
-    k->room = k->at ? room : 0;
+    k->at = heed__allocate(&d->allocator, (size_t)capacity, sizeof *k->at);
+    k->capacity = k->at ? capacity : 0;
     return k->at;
 }
 
 void heed__kept_free(const heed_decoder *d, heed__kept *k)
 {
-    heed__release(&d->allocator, k->at, (size_t)k->room, sizeof *k->at);
+    heed__release(&d->allocator, k->at, (size_t)k->capacity, sizeof *k->at);
     *k = (heed__kept){NULL, 0};
 }
 
@@ -33,12 +34,12 @@ heed_tensor *heed__kept_tensor(heed_tape *t, heed_real *at, int64_t rows, int64_
 
 bool heed__sources_keep(const heed_decoder *d, heed__sources *s, const heed_segments *source)
 {
-    if (source->count > s->room) {
+    if (source->count > s->capacity) {
         heed__sources_free(d, s);
         s->lengths = heed__allocate(&d->allocator, (size_t)source->count, sizeof *s->lengths);
         if (!s->lengths)
             return false;
-        s->room = source->count;
+        s->capacity = source->count;
     }
     for (int64_t b = 0; b < source->count; b++)
         s->lengths[b] = source->offset[b + 1] - source->offset[b];
@@ -49,7 +50,7 @@ bool heed__sources_keep(const heed_decoder *d, heed__sources *s, const heed_segm
 
 void heed__sources_free(const heed_decoder *d, heed__sources *s)
 {
-    heed__release(&d->allocator, s->lengths, (size_t)s->room, sizeof *s->lengths);
+    heed__release(&d->allocator, s->lengths, (size_t)s->capacity, sizeof *s->lengths);
     *s = (heed__sources){0};
 }
 

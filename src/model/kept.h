@@ -8,7 +8,7 @@
 /* Memory that grows; growing forgets what was there. */
 typedef struct heed__kept {
     heed_real *at;
-    int64_t room;
+    int64_t capacity;
 } heed__kept;
 /* False when memory is short. */
 bool heed__kept_reserve(const heed_decoder *d, heed__kept *k, int64_t count);
@@ -19,7 +19,7 @@ heed_tensor *heed__kept_tensor(heed_tape *t, heed_real *at, int64_t rows, int64_
 /* How long the sources are that a start brought. */
 typedef struct heed__sources {
     int64_t *lengths; /* (sentences) */
-    int64_t room, count, rows;
+    int64_t capacity, count, rows;
 } heed__sources;
 bool heed__sources_keep(const heed_decoder *d, heed__sources *s, const heed_segments *source);
 void heed__sources_free(const heed_decoder *d, heed__sources *s);

@@ -8,7 +8,7 @@
 
 #include <heed/model.h>
 
-/* What a forward pass hands out beside the hidden states. */
+/* What a forward pass returns beside the hidden states. */
 typedef struct heed__forward {
     heed_attention_recorder *recorder; /* given, or NULL */
     heed_tensor *penalty;              /* (1), a sum over rows; NULL: none */
@@ -75,7 +75,7 @@ bool heed__model_listens(int arch, const char *option);
 void heed__model_reads_text(heed_model_config *config, int64_t source_vocabulary,
                             int64_t target_vocabulary);
 
-/* heed_model_new for weights that are loaded next: all are zero, and none is drawn in vain. */
+/* heed_model_new for weights that are loaded next: all are zero, and none is drawn. */
 heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,
                                  heed_error *err);
 
@@ -115,7 +115,7 @@ struct heed_decoder {
     int64_t length;      /* tokens in each row so far */
     int64_t capacity;
     heed__hypothesis *memory;      /* (2,capacity): the two below, either way round */
-    heed__hypothesis *row, *other; /* (rows), and room for the next order */
+    heed__hypothesis *row, *other; /* (rows), and a second array for the next order */
     bool started;
     void *parts;
 };

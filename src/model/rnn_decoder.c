@@ -1,7 +1,7 @@
 /* rnn_decoder.c: a recurrent translator one token at a time.
  *
  * Kept from start to start: the source's keys and values, shared by all rows of a sentence.  Kept
- * from step to step: a row of numbers for each hypothesis, its layers' states and h~ side by side.
+ * from step to step: one row for each hypothesis, its layers' states and h~ side by side.
  * A step copies each row from its parent's, so reordering costs nothing of its own. */
 #include "model/kept.h"
 #include "model/rnn.h"
@@ -11,7 +11,7 @@
 #include "tensor/tensor_fields.h"
 #include <string.h>
 
-/* What is kept of a hypothesis is so many tensors of D columns. */
+/* The state of a hypothesis: this many tensors of D columns. */
 #define MOST_PARTS (2 * HEED_RNN_MAX_LAYERS + 1)
 
 struct caches {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include <stdio.h>
 
-/* The nearest numbers of heads that divide d, on both sides of what was asked for. */
+/* The nearest numbers of heads that divide d, on both sides of the given one. */
 static heed_status check_heads(int64_t d, const heed_transformer_config *c, heed_error *err)
 {
     if ((c->d_k && c->d_v) || d % c->heads == 0)

@@ -41,7 +41,7 @@ static heed__column_norm start(const heed_opcall *c)
 {
     const struct attributes *a = c->attributes;
     const heed_tensor *x = c->in[X];
-    double *saved = c->saved; /* mean, rstd, and room for the sums of backward */
+    double *saved = c->saved; /* mean, rstd, and space for the sums of backward */
     return (heed__column_norm){.x = x->data,
                                .gain = c->in[GAIN]->data,
                                .bias = c->in[BIAS] ? c->in[BIAS]->data : NULL,

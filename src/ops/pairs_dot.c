@@ -1,7 +1,7 @@
 /* pairs_dot.c: scaled products of queries and keys, e_ij = scale q_i . k_j, for each pair of each
  * head.  q (N,H*Dk), k (M,H*Dk) -> flat.  0 where a query does not see a key.
  *
- * For whoever wants the scores themselves, or windows: attention over all keys is one operator,
+ * For the scores themselves, or windows: attention over all keys is one operator,
  * heed_attention, and faster. */
 #include "ops/pairs.h"
 

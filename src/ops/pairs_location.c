@@ -1,6 +1,7 @@
 /* pairs_location.c: scores that look at positions alone (Luong et al. 2015, location-based), e_ij =
- * x_i[j]: a query brings a number for each place, and a sentence takes as many as it has keys.
- * x (N,H*L) -> flat.  0 where a query does not see a key.  Refuses a segment of more than L keys.
+ * x_i[j]: a query gives one score for each position, and a sentence uses the first of them, one a
+ * key. x (N,H*L) -> flat.  0 where a query does not see a key.  Refuses a segment of more than L
+ * keys.
  */
 #include "ops/pairs.h"
 

@@ -1,5 +1,5 @@
 /* pairs_softmax.c: each query's scores become weights over the keys that it sees, w_ij = exp(e_ij)
- * / sum over j; and, if asked for, log w_ij.  flat -> flat (and flat).
+ * / sum over j; and, optionally, log w_ij.  flat -> flat (and flat).
  *
  * Elsewhere the weights are 0 and their logarithms -inf.  A query that sees nothing, or nothing but
  * -inf, has zeros and no gradient. */

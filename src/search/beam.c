@@ -1,8 +1,8 @@
 /* beam.c: sentences come, take steps together and leave.
  *
- * Whoever is done leaves at once, and when a quarter of the room is free those that wait come in,
- * so that the model encodes several at a time.  A model whose rows must all have one length gets
- * new sentences when the last one has left. */
+ * A sentence that is done leaves at once; when a quarter of the capacity is free, waiting ones are
+ * admitted, so that the model encodes several at a time.  A model whose rows must all have one
+ * length gets new sentences when the last one has left. */
 #include "search/search_state.h"
 
 #include "base/error.h"
@@ -24,12 +24,12 @@ void *heed__take(heed_arena *arena, int64_t count, size_t size, heed_error *err)
     return p;
 }
 
-bool heed__room_take(heed__room *room, const heed_tokens *source, bool must)
+bool heed__capacity_take(heed__capacity *capacity, const heed_tokens *source, bool must)
 {
-    if (!must && (room->sentences < 1 || room->tokens < source->count + 1))
+    if (!must && (capacity->sentences < 1 || capacity->tokens < source->count + 1))
         return false;
-    room->sentences--;
-    room->tokens -= source->count + 1;
+    capacity->sentences--;
+    capacity->tokens -= source->count + 1;
     return true;
 }
 
@@ -109,8 +109,8 @@ static heed_status prepare(heed__search *s, const heed__budget *budget)
     s->unscored = s->o->unscored && s->width == 1 && !s->o->sample;
     int64_t most = budget->rows / s->width;
     most = most < budget->sentences ? most : budget->sentences;
-    s->all = (heed__room){most > 1 ? most : 1, budget->tokens / s->width};
-    s->room = s->all;
+    s->all = (heed__capacity){most > 1 ? most : 1, budget->tokens / s->width};
+    s->capacity = s->all;
     s->spare_block = NULL;
     s->sentences = s->rows = 0;
     heed_status status = take_slots(s);
@@ -163,21 +163,21 @@ static bool wants_more(const heed__search *s)
 {
     if (s->sentences == 0)
         return true;
-    return s->model->joins && 4 * s->room.sentences >= s->all.sentences &&
-           4 * s->room.tokens >= s->all.tokens;
+    return s->model->joins && 4 * s->capacity.sentences >= s->all.sentences &&
+           4 * s->capacity.tokens >= s->all.tokens;
 }
 
-static heed_status let_in(heed__search *s)
+static heed_status admit(heed__search *s)
 {
     int64_t count = 0;
     if (!wants_more(s))
         return HEED_OK;
-    heed_status status =
-        s->feed->next(s->feed->self, s->sentences == 0, s->room, s->request, &count, s->err);
+    heed_status status = s->requests->next(s->requests->self, s->sentences == 0, s->capacity,
+                                           s->request, &count, s->err);
     for (int64_t i = 0; !status && i < count; i++) {
         s->source[i] = s->request[i].source;
         s->wanted[i] = s->request[i].prefix;
-        heed__room_take(&s->room, &s->source[i], true);
+        heed__capacity_take(&s->capacity, &s->source[i], true);
         status = begin(s, &s->request[i]);
     }
     return status || !count ? status
@@ -227,10 +227,10 @@ static heed_status advance(heed__search *s, heed__sentence *one, const heed_scor
 
 static heed_status leave(heed__search *s, heed__sentence *one)
 {
-    heed_status status = heed__hand_back(s, one);
+    heed_status status = heed__return_best(s, one);
     heed__history_drop(s, one);
-    s->room.sentences++;
-    s->room.tokens += one->request.source.count + 1;
+    s->capacity.sentences++;
+    s->capacity.tokens += one->request.source.count + 1;
     s->spare[s->spares++] = one;
     return status;
 }
@@ -250,7 +250,7 @@ static heed_status reorder(heed__search *s, int64_t rows)
     return rows && moved ? s->model->reorder(s->model->self, s->parent, rows, s->err) : HEED_OK;
 }
 
-/* What the model is asked for each row: what may follow, or how probable what is forced is. */
+/* What the model computes for each row: what may follow, or how probable what is forced is. */
 static heed_status ask(heed__search *s)
 {
     heed_extension *x = s->extension;
@@ -299,11 +299,11 @@ static heed_status step(heed__search *s)
 
 heed_status heed__search_run(heed__search *s, const heed__stepper *model,
                              const heed_search_options *o, const heed__budget *budget,
-                             const heed__feed *feed, heed_error *err)
+                             const heed__request_source *requests, heed_error *err)
 {
     s->model = model;
     s->o = o;
-    s->feed = feed;
+    s->requests = requests;
     s->err = err;
     heed_status status = heed__search_check(o, err);
     if (!status)
@@ -313,7 +313,7 @@ heed_status heed__search_run(heed__search *s, const heed__stepper *model,
     model->clear(model->self);
     ask_model(s, true);
     while (!status) {
-        status = let_in(s);
+        status = admit(s);
         if (status || s->sentences == 0)
             break;
         status = step(s);

@@ -1,7 +1,8 @@
 /* beam.h (internal): the search over anything that can add, step and reorder rows of hypotheses.
  *
- * Sentences come from a feed and go back to it one by one, each as soon as it is done; in between
- * they share the model's steps and nothing else, so that no answer depends on its neighbours. */
+ * Sentences come from a request source and go back to it one by one, each as soon as it is done; in
+ * between they share the model's steps and nothing else, so that no answer depends on its
+ * neighbours. */
 #ifndef HEED_SEARCH_BEAM_H
 #define HEED_SEARCH_BEAM_H
 
@@ -15,30 +16,31 @@ typedef struct heed__request {
     bool whole;         /* the prefix, and EOS behind it, is all: nothing is searched for */
     bool protects;   /* every hypothesis has the source's placeholders, each once, and no other */
     uint64_t number; /* names its random numbers */
-    void *owner;     /* the feed's */
+    void *owner;     /* the request source's */
 } heed__request;
 
-/* Sentences, and tokens of their sources with EOS: what there is room for. */
-typedef struct heed__room {
+/* Sentences, and tokens of their sources with EOS: what can still be admitted. */
+typedef struct heed__capacity {
     int64_t sentences, tokens;
-} heed__room;
+} heed__capacity;
 /* Takes a sentence's share; false, and nothing is taken, if there is too little of either and it
  * need not be. */
-bool heed__room_take(heed__room *room, const heed_tokens *source, bool must);
+bool heed__capacity_take(heed__capacity *capacity, const heed_tokens *source, bool must);
 
 /* Where sentences come from and go to. */
-typedef struct heed__feed {
+typedef struct heed__request_source {
     void *self;
-    /* As many of the next ones as there is room for, at most room.sentences; one at least if `wait`
-     * says so, however long it is.  *count 0: there are no more, or, without `wait`, not yet. */
-    heed_status (*next)(void *self, bool wait, heed__room room, heed__request *out, int64_t *count,
-                        heed_error *err);
-    /* out (n_best) is what heed_search hands out; it lives until the call returns. */
+    /* The next requests that the capacity allows, at most capacity.sentences; one at least if
+     * `wait` says so, however long it is.  *count 0: there are no more, or, without `wait`, not
+     * yet. */
+    heed_status (*next)(void *self, bool wait, heed__capacity capacity, heed__request *out,
+                        int64_t *count, heed_error *err);
+    /* out (n_best) is what heed_search returns; it lives until the call returns. */
     heed_status (*done)(void *self, const heed__request *r, const heed_hypothesis *out,
                         heed_error *err);
-} heed__feed;
+} heed__request_source;
 
-/* What may be under way at once: rows, rows times tokens of their sources, sentences.  One sentence
+/* What may be active at once: rows, rows times tokens of their sources, sentences.  One sentence
  * always may. */
 typedef struct heed__budget {
     int64_t rows, tokens, sentences;
@@ -49,10 +51,11 @@ extern const heed__budget heed__usual_budget;
 typedef struct heed__search heed__search;
 heed__search *heed__search_new(const heed_allocator *allocator, heed_error *err);
 void heed__search_free(heed__search *s);
-/* Searches for all that the feed has.  A second run of the same size allocates nothing. */
+/* Searches for all that the request source has.  A second run of the same size allocates nothing.
+ * */
 heed_status heed__search_run(heed__search *s, const heed__stepper *model,
                              const heed_search_options *o, const heed__budget *budget,
-                             const heed__feed *feed, heed_error *err);
+                             const heed__request_source *requests, heed_error *err);
 /* Whether the options make sense. */
 heed_status heed__search_check(const heed_search_options *o, heed_error *err);
 /* heed_search over any model. */

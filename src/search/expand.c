@@ -10,7 +10,7 @@
  * n-th best finished is dropped.  That changes no result: whatever its descendants could displace
  * has a lower log P still, and what comes in their place has as well.
  *
- * Patience (Kasai et al., 2022).  Where it is asked for, a sentence is also over as soon as so many
+ * Patience (Kasai et al., 2022).  Where it is set, a sentence is also over as soon as that many
  * times `beam` hypotheses have ended: 1 is first come, first served, which leaves longer ones
  * unseen, as in fairseq (whose n-best list has the first `beam` only).  Until then all that live go
  * on as long as one of them can win: each may be the one whose end counts. */
@@ -97,7 +97,7 @@ static heed_status look(heed__search *s, const heed__sentence *one, const heed_s
 {
     const int32_t eos = s->model->ids.target.eos;
     s->chosen.count = 0;
-    s->chosen.room = s->width;
+    s->chosen.capacity = s->width;
     *ends = 0;
     for (int64_t r = one->first; r < one->first + one->rows; r++) {
         heed__outlook v = heed__outlook_of(scores, at + r - one->first);
@@ -135,7 +135,7 @@ static void keep_ends(heed__search *s, heed__sentence *one, int64_t ends)
     }
 }
 
-/* Whether as many hypotheses have ended as a search with patience waits for. */
+/* Whether the number of ended hypotheses is what patience waits for. */
 static bool is_served(const heed__search *s, const heed__sentence *one)
 {
     const heed_search_options *o = s->o;

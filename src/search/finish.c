@@ -81,7 +81,7 @@ static heed_status write_out(heed__search *s, const heed__sentence *one, const h
     return HEED_OK;
 }
 
-heed_status heed__hand_back(heed__search *s, const heed__sentence *one)
+heed_status heed__return_best(heed__search *s, const heed__sentence *one)
 {
     heed_arena_reset(s->handed);
     heed_hypothesis *out = heed__take(s->handed, s->o->n_best, sizeof *out, s->err);
@@ -91,5 +91,5 @@ heed_status heed__hand_back(heed__search *s, const heed__sentence *one)
         if (i < one->found)
             status = write_out(s, one, &one->best[i], &out[i]);
     }
-    return status ? status : s->feed->done(s->feed->self, &one->request, out, s->err);
+    return status ? status : s->requests->done(s->requests->self, &one->request, out, s->err);
 }

@@ -65,15 +65,15 @@ static void narrow(heed__search *s, const heed__outlook *v)
     s->pick.count = 0;
     if (!nucleus && !few)
         return;
-    for (int64_t room = few || most < NUCLEUS ? most : NUCLEUS;; room *= 8) {
-        s->pick.room = room < most ? room : most;
+    for (int64_t capacity = few || most < NUCLEUS ? most : NUCLEUS;; capacity *= 8) {
+        s->pick.capacity = capacity < most ? capacity : most;
         s->pick.count = 0;
         heed__top_scan(&s->pick, v, &s->filter, 0, 0, &bad); /* weigh has seen every value */
         heed__top_sort(&s->pick);
         double all = few ? 0 : 1;
         for (int64_t i = 0; few && i < s->pick.count; i++)
             all += chance_at(s, v, i);
-        if (!nucleus || keep_nucleus(s, v, all) || room >= most)
+        if (!nucleus || keep_nucleus(s, v, all) || capacity >= most)
             return;
     }
 }

@@ -27,14 +27,14 @@ struct array {
     bool prompts; /* the model has no sources: these are beginnings */
 };
 
-static heed_status next_of(void *self, bool wait, heed__room room, heed__request *out,
+static heed_status next_of(void *self, bool wait, heed__capacity capacity, heed__request *out,
                            int64_t *count, heed_error *err)
 {
     struct array *a = self;
     (void)err;
     for (*count = 0; a->next < a->count; ++*count, a->next++) {
         const heed_tokens *source = &a->source[a->next];
-        if (!heed__room_take(&room, source, wait && *count == 0))
+        if (!heed__capacity_take(&capacity, source, wait && *count == 0))
             break;
         out[*count] =
             (heed__request){.number = (uint64_t)a->next, .owner = a->out + a->next * a->n_best};
@@ -62,9 +62,9 @@ heed_status heed__search_all(const heed__stepper *model, const heed_search_optio
                              heed_hypothesis *out, heed_error *err)
 {
     struct array a = {source, count, 0, o->n_best, arena, out, !model->sources};
-    heed__feed feed = {&a, next_of, keep};
+    heed__request_source requests = {&a, next_of, keep};
     heed__search *s = heed__search_new(allocator, err);
-    heed_status status = s ? heed__search_run(s, model, o, budget, &feed, err) : HEED_MEMORY;
+    heed_status status = s ? heed__search_run(s, model, o, budget, &requests, err) : HEED_MEMORY;
     heed__search_free(s);
     return status;
 }

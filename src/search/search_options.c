@@ -58,7 +58,7 @@ heed_status heed__search_check(const heed_search_options *o, heed_error *err)
     return status;
 }
 
-/* So many times the source's tokens; what is beyond all sentences is `most`. */
+/* A multiple of the source's tokens; what is beyond all sentences is `most`. */
 static int64_t times(double ratio, int64_t tokens, int64_t most)
 {
     double n = ceil(ratio * (double)tokens);

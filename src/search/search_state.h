@@ -23,7 +23,7 @@ typedef struct heed__link {
     heed_real token_log_p;
 } heed__link;
 
-/* So many steps of a sentence.  Blocks go back to the search when their sentence leaves. */
+/* Steps of a sentence in a block.  Blocks go back to the search when their sentence leaves. */
 #define HEED__BLOCK_STEPS 16
 typedef struct heed__block {
     struct heed__block *before; /* earlier steps; of a spare block: the next one */
@@ -57,7 +57,7 @@ typedef struct heed__sentence {
     heed__request request;
     int64_t first, rows;  /* its rows */
     int64_t length;       /* tokens that each of them has */
-    int64_t given;        /* so many are forced, EOS included if the request is whole */
+    int64_t given;        /* forced tokens, EOS included if the request is whole */
     int64_t least, limit; /* tokens before EOS, tokens with EOS: at least, at most */
     int64_t loop;         /* tokens of a repetition that end a hypothesis; 0: none do */
     bool looped;          /* a hypothesis was */
@@ -68,7 +68,7 @@ typedef struct heed__sentence {
     int64_t ends;         /* EOS that counted, of hypotheses kept or not */
 } heed__sentence;
 
-/* Whether the next token is the last that the limit leaves room for. */
+/* Whether the next token is the last that the limit allows. */
 static inline bool heed__is_last(const heed__sentence *one)
 {
     return one->length + 1 == one->limit;
@@ -81,12 +81,12 @@ struct heed__search {
     heed_arena *forced; /* of one step: tokens that are given, and their log P */
     const heed__stepper *model;
     const heed_search_options *o;
-    const heed__feed *feed;
+    const heed__request_source *requests;
     heed_error *err;
-    int64_t width;   /* rows that a sentence may have */
-    bool unscored;   /* nobody wants to know how probable they are */
-    heed__room room; /* that is free */
-    heed__room all;  /* of it, when no sentence is there */
+    int64_t width;           /* rows that a sentence may have */
+    bool unscored;           /* scores are not needed */
+    heed__capacity capacity; /* that is free */
+    heed__capacity all;      /* of it, when no sentence is there */
     heed__block *spare_block;
     heed__sentence **live, **spare; /* (all.sentences) in the order of their rows */
     int64_t sentences, spares;
@@ -95,10 +95,10 @@ struct heed__search {
     heed__beam_row *row, *next;   /* (all.sentences * width): now, and after this step */
     int64_t rows;
     int32_t *token, *parent;   /* of the rows after this step */
-    heed_extension *extension; /* what the model is asked for each row */
-    heed__top chosen;          /* (width): what goes on of the sentence in hand, best first */
+    heed_extension *extension; /* what the model computes for each row */
+    heed__top chosen;          /* (width): what continues of the current sentence, best first */
     heed__candidate *end;      /* (width): the EOS of each of its rows */
-    heed__filter filter;       /* of the row in hand */
+    heed__filter filter;       /* of the current row */
     bool *banned;              /* (V) */
     int32_t *past, *repeat;    /* (longest): a row's tokens; those it may not take */
     heed__top pick;            /* sampling: what a token is drawn from, */
@@ -148,8 +148,8 @@ void heed__finish(heed__search *s, heed__sentence *one, const heed__candidate *c
 /* The same for a continuation that goes in circles, without its last `repeated` tokens. */
 void heed__finish_loop(heed__search *s, heed__sentence *one, const heed__candidate *c,
                        int64_t repeated);
-/* Hands a sentence's best back to the feed. */
-heed_status heed__hand_back(heed__search *s, const heed__sentence *one);
+/* Returns a sentence's best to the request source. */
+heed_status heed__return_best(heed__search *s, const heed__sentence *one);
 
 /* ---- history.c ---- */
 

@@ -108,7 +108,7 @@ static void sink(heed__candidate *item, int64_t count, heed__candidate c)
 
 static void offer(heed__top *top, const heed__candidate *c)
 {
-    if (top->count == top->room) {
+    if (top->count == top->capacity) {
         if (heed__candidate_before(c, &top->item[0]))
             sink(top->item, top->count, *c);
         return;
@@ -125,7 +125,7 @@ static void offer(heed__top *top, const heed__candidate *c)
  * of the sums on both ways.  Anything that is no log-probability is looked at as well. */
 static heed_real floor_of(const heed__top *top, const heed__outlook *v, double base)
 {
-    if (top->count < top->room)
+    if (top->count < top->capacity)
         return -(heed_real)INFINITY;
     const double epsilon = sizeof(heed_real) == sizeof(float) ? FLT_EPSILON : DBL_EPSILON;
     double gap = top->item[0].log_p - base, log_z = (double)v->log_z;

@@ -38,10 +38,10 @@ typedef struct heed__filter {
 } heed__filter;
 bool heed__forbids(const heed__filter *f, int32_t token);
 
-/* The best `room` of all candidates offered: a heap with the worst on top. */
+/* The best `capacity` of all candidates offered: a heap with the worst on top. */
 typedef struct heed__top {
-    heed__candidate *item; /* (room), the caller's */
-    int64_t count, room;
+    heed__candidate *item; /* (capacity), the caller's */
+    int64_t count, capacity;
 } heed__top;
 /* Offers every token that may be chosen as a continuation of `row`, whose log-probability so far is
  * base.  False if what the model gives some token is no log-probability; *bad is its column. */

@@ -56,16 +56,16 @@ struct cutting {
     const heed__limits *limits;
     heed_arena *arena;
     heed__line *line;
-    int64_t room;          /* of line->part */
+    int64_t capacity;      /* of line->part */
     heed__protected *span; /* that are left, in the order of the text */
 };
 
 static heed_status add_one(struct cutting *c, heed_tokens tokens, heed_error *err)
 {
     heed__line *l = c->line;
-    if (l->parts == c->room) {
-        c->room = c->room ? 2 * c->room : 1;
-        heed__part *part = heed__take(c->arena, c->room, sizeof *part, err);
+    if (l->parts == c->capacity) {
+        c->capacity = c->capacity ? 2 * c->capacity : 1;
+        heed__part *part = heed__take(c->arena, c->capacity, sizeof *part, err);
         if (!part)
             return HEED_MEMORY;
         if (l->parts)
@@ -154,10 +154,10 @@ static int64_t spans_in(const struct cutting *c, const heed_tokens *t)
     return c->span ? heed__placeholders(&c->ids, t) : 0;
 }
 
-/* Sentences with more spans in all are not put together: training shows few lines with so many. */
+/* Sentences with more spans in all are not put together: training shows few such lines. */
 #define SPANS_TOGETHER (HEED_PLACEHOLDERS / 2)
 
-/* As many sentences in a part as fit together. */
+/* The sentences that fit together in a part. */
 static heed_status cut_at_sentences(struct cutting *c, size_t length, heed_error *err)
 {
     heed_status status = HEED_OK;

@@ -51,10 +51,11 @@ static heed_status find_banned(const heed_translator *tr, heed_search_options *o
     return HEED_OK;
 }
 
-heed_status heed__bulk_init(heed__bulk *b, heed_translator *tr, const heed_search_options *o,
-                            const heed_line_stream *stream, heed_error *err)
+heed_status heed__line_queue_init(heed__line_queue *b, heed_translator *tr,
+                                  const heed_search_options *o, const heed_line_stream *stream,
+                                  heed_error *err)
 {
-    *b = (heed__bulk){.tr = tr, .o = *o, .stream = stream, .limits = limits_of(tr)};
+    *b = (heed__line_queue){.tr = tr, .o = *o, .stream = stream, .limits = limits_of(tr)};
     for (int i = 0; i < HEED__WINDOWS; i++)
         b->window[i].arena = tr->window[i];
     heed_arena_reset(tr->lines);
@@ -67,7 +68,7 @@ heed_status heed__bulk_init(heed__bulk *b, heed_translator *tr, const heed_searc
 /* ---- in ---- */
 
 /* Where the translations of each part go: straight to the line's where it is the whole line. */
-static heed_status place_parts(const heed__bulk *b, heed__entry *e, heed_tokens prefix,
+static heed_status place_parts(const heed__line_queue *b, heed__queued_line *e, heed_tokens prefix,
                                heed_error *err)
 {
     heed_arena *arena = e->window->arena;
@@ -96,8 +97,8 @@ static heed_status place_parts(const heed__bulk *b, heed__entry *e, heed_tokens 
     return to ? HEED_OK : HEED_MEMORY;
 }
 
-static heed_status read_line(const heed__bulk *b, const heed_source_line *given, heed__entry *e,
-                             heed_error *err)
+static heed_status read_line(const heed__line_queue *b, const heed_source_line *given,
+                             heed__queued_line *e, heed_error *err)
 {
     heed_arena *arena = e->window->arena;
     heed_tokens prefix = {0};
@@ -137,7 +138,7 @@ static heed_status sort_parts(heed__line_window *w, int64_t most, heed_error *er
     return order ? HEED_OK : HEED_MEMORY;
 }
 
-heed_status heed__bulk_read(heed__bulk *b, bool wait, int64_t *lines, heed_error *err)
+heed_status heed__line_queue_read(heed__line_queue *b, bool wait, int64_t *lines, heed_error *err)
 {
     heed__line_window *w = &b->window[b->opened % HEED__WINDOWS];
     *w = (heed__line_window){.arena = w->arena};
@@ -146,9 +147,9 @@ heed_status heed__bulk_read(heed__bulk *b, bool wait, int64_t *lines, heed_error
     w->entry = heed__take(w->arena, WINDOW_LINES, sizeof *w->entry, err);
     heed_status status = w->entry ? HEED_OK : HEED_MEMORY;
     for (int64_t tokens = 0; !status && w->entries < WINDOW_LINES && tokens < WINDOW_TOKENS;) {
-        heed__entry *e = &w->entry[w->entries];
+        heed__queued_line *e = &w->entry[w->entries];
         heed_source_line given = {0};
-        *e = (heed__entry){.window = w};
+        *e = (heed__queued_line){.window = w};
         if (!b->ended.status)
             b->ended.status =
                 b->stream->next(b->stream->context, wait && w->entries == 0, &given, &b->ended);
@@ -166,7 +167,8 @@ heed_status heed__bulk_read(heed__bulk *b, bool wait, int64_t *lines, heed_error
 
 /* ---- through ---- */
 
-int64_t heed__bulk_take(heed__bulk *b, bool wait, heed__room room, heed__request *out)
+int64_t heed__line_queue_take(heed__line_queue *b, bool wait, heed__capacity capacity,
+                              heed__request *out)
 {
     int64_t count = 0;
     for (; b->emptied < b->opened && !count; b->emptied++) {
@@ -174,7 +176,7 @@ int64_t heed__bulk_take(heed__bulk *b, bool wait, heed__room room, heed__request
         int64_t share = (w->parts + b->portions - 1) / b->portions;
         for (; w->taken < w->parts; w->taken++) {
             heed__part *p = w->part[w->taken];
-            if (count == share || !heed__room_take(&room, &p->tokens, wait && !count))
+            if (count == share || !heed__capacity_take(&capacity, &p->tokens, wait && !count))
                 return count;
             out[count++] = (heed__request){.source = p->tokens,
                                            .prefix = p->prefix,
@@ -220,7 +222,7 @@ static heed_status keep_alignment(heed__alignment *kept, const heed__alignment *
 }
 
 /* All parts of a line are there. */
-static heed_status put_together(const heed__bulk *b, heed__entry *e, heed_error *err)
+static heed_status put_together(const heed__line_queue *b, heed__queued_line *e, heed_error *err)
 {
     heed_arena *arena = e->window->arena;
     const heed__line *l = &e->line;
@@ -235,10 +237,11 @@ static heed_status put_together(const heed__bulk *b, heed__entry *e, heed_error 
     return e->out->alignment ? HEED_OK : HEED_MEMORY;
 }
 
-heed_status heed__bulk_bring(const heed__bulk *b, heed__part *part, const heed_translation *t,
-                             const heed__alignment *alignment, heed_error *err)
+heed_status heed__line_queue_deliver(const heed__line_queue *b, heed__part *part,
+                                     const heed_translation *t, const heed__alignment *alignment,
+                                     heed_error *err)
 {
-    heed__entry *e = part->entry;
+    heed__queued_line *e = part->entry;
     heed_arena *arena = e->window->arena;
     for (int64_t k = 0; k < part->outs; k++) {
         part->out[k] = t[k];
@@ -253,7 +256,7 @@ heed_status heed__bulk_bring(const heed__bulk *b, heed__part *part, const heed_t
     return status;
 }
 
-heed__entry *heed__bulk_ready(heed__bulk *b)
+heed__queued_line *heed__line_queue_ready(heed__line_queue *b)
 {
     const heed__line_window *w = &b->window[b->written % HEED__WINDOWS];
     if (b->written == b->opened || w->entry[w->written].open)
@@ -261,7 +264,7 @@ heed__entry *heed__bulk_ready(heed__bulk *b)
     return &w->entry[w->written];
 }
 
-void heed__bulk_left(heed__bulk *b)
+void heed__line_queue_left(heed__line_queue *b)
 {
     heed__line_window *w = &b->window[b->written % HEED__WINDOWS];
     if (++w->written == w->entries)

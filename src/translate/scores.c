@@ -57,7 +57,7 @@ static heed_status prepare(struct pairs *p, const char *const *source, const cha
     return p->order ? HEED_OK : HEED_MEMORY;
 }
 
-static heed_status next_pairs(void *self, bool wait, heed__room room, heed__request *out,
+static heed_status next_pairs(void *self, bool wait, heed__capacity capacity, heed__request *out,
                               int64_t *count, heed_error *err)
 {
     struct pairs *p = self;
@@ -65,7 +65,7 @@ static heed_status next_pairs(void *self, bool wait, heed__room room, heed__requ
     pthread_mutex_lock(&p->pool.lock);
     for (*count = 0; p->next < p->count && !p->pool.stopped; p->next++, ++*count) {
         int64_t i = p->order[p->next];
-        if (!heed__room_take(&room, &p->source[i], wait && *count == 0))
+        if (!heed__capacity_take(&capacity, &p->source[i], wait && *count == 0))
             break;
         out[*count] = (heed__request){
             .source = p->source[i], .prefix = p->target[i], .whole = true, .owner = &p->out[i]};
@@ -89,10 +89,10 @@ static heed_status keep_score(void *self, const heed__request *r, const heed_hyp
 static heed_status body(void *context, int worker, heed_error *err)
 {
     struct pairs *p = context;
-    heed__lane *lane = &p->tr->lane[p->workers ? worker + 1 : 0];
-    heed__feed feed = {p, next_pairs, keep_score};
+    heed__worker_context *own = &p->tr->context[p->workers ? worker + 1 : 0];
+    heed__request_source requests = {p, next_pairs, keep_score};
     heed_search_options o = {.beam = 1, .n_best = 1};
-    return heed__search_run(lane->search, &lane->session->stepper, &o, &heed__usual_budget, &feed,
+    return heed__search_run(own->search, &own->session->stepper, &o, &heed__usual_budget, &requests,
                             err);
 }
 
@@ -103,7 +103,7 @@ heed_status heed_score(heed_translator *tr, const char *const *source, const cha
     heed_error failed = {0};
     heed_status status = prepare(&p, source, target, &failed);
     if (!status)
-        status = heed__lanes_open(tr, 0, count, &p.workers, &failed);
+        status = heed__worker_contexts_open(tr, 0, count, &p.workers, &failed);
     if (!status && !(status = heed__thread_pool_init(&p.pool, &failed))) {
         status = heed__thread_pool_run(&p.pool, p.workers ? p.workers : 1, body, &p, &failed);
         heed__thread_pool_deinit(&p.pool);

@@ -1,6 +1,6 @@
 /* translate.c: lines of text through the search, by one thread or several.
  *
- * One: the search asks for sentences, which reads lines, and hands them back, which writes them.
+ * One: the search requests sentences, which reads lines, and returns them, which writes them.
  * Several: each worker has a search of its own; the caller's thread reads and writes, and the
  * windows of lines between them are under the pool's lock. */
 #include "base/error.h"
@@ -32,40 +32,40 @@ const int64_t *heed__longest_first(const int64_t *lengths, int64_t count, int64_
 }
 
 struct job {
-    heed__bulk bulk;
+    heed__line_queue queue;
     heed__thread_pool pool;
     heed__budget budget;
     int workers; /* 0: the caller's thread does it all */
 };
 
-/* A worker's end of it. */
-struct end {
+/* A worker and what it has to itself. */
+struct worker {
     struct job *job;
-    heed__lane *lane;
+    heed__worker_context *context;
 };
 
 /* ---- out: the caller's thread ---- */
 
 static heed_status write_ready(struct job *j, heed_error *err)
 {
-    const heed_line_stream *stream = j->bulk.stream;
+    const heed_line_stream *stream = j->queue.stream;
     for (;;) {
         pthread_mutex_lock(&j->pool.lock);
-        const heed__entry *e = heed__bulk_ready(&j->bulk);
+        const heed__queued_line *e = heed__line_queue_ready(&j->queue);
         pthread_mutex_unlock(&j->pool.lock);
         heed_status status = e ? stream->done(stream->context, &e->given, e->out, err) : HEED_OK;
         if (!e || status)
             return status;
-        heed__bulk_left(&j->bulk);
+        heed__line_queue_left(&j->queue);
     }
 }
 
 /* ---- through: the worker's ---- */
 
-static heed_status set_translation(const struct end *end, const heed__part *part,
+static heed_status set_translation(const struct worker *worker, const heed__part *part,
                                    const heed_hypothesis *h, heed_translation *out, heed_error *err)
 {
-    heed_arena *arena = end->lane->text;
+    heed_arena *arena = worker->context->text;
     *out = (heed_translation){.text = "",
                               .score = h->score,
                               .log_p = h->log_p,
@@ -75,8 +75,8 @@ static heed_status set_translation(const struct end *end, const heed__part *part
                               .loop = h->loop};
     heed_status status = HEED_OK;
     if (h->count)
-        status =
-            heed_vocab_decode(end->job->bulk.tr->target, h->id, h->count, arena, &out->text, err);
+        status = heed_vocab_decode(worker->job->queue.tr->target, h->id, h->count, arena,
+                                   &out->text, err);
     if (status)
         return status;
     if (part->spans)
@@ -87,10 +87,10 @@ static heed_status set_translation(const struct end *end, const heed__part *part
 }
 
 /* Where the best hypothesis looked. */
-static heed_status align(const struct end *end, const heed__request *r, const heed_hypothesis *h,
-                         heed__alignment *out, heed_error *err)
+static heed_status align(const struct worker *worker, const heed__request *r,
+                         const heed_hypothesis *h, heed__alignment *out, heed_error *err)
 {
-    const heed_translator *tr = end->job->bulk.tr;
+    const heed_translator *tr = worker->job->queue.tr;
     const bool ended = h->count && h->id[h->count - 1] == heed_vocab_special(tr->target).eos;
     const heed__part *part = r->owner;
     const heed__side source = {tr->source, r->source, part->span, part->spans, false},
@@ -100,45 +100,46 @@ static heed_status align(const struct end *end, const heed__request *r, const he
     int64_t ld;
     heed_status status =
         heed__cross_weights(tr->engine, &source.tokens, &target.tokens, tr->align_layer - 1,
-                            tr->align_head - 1, end->lane->text, &weight, &ld, err);
-    return status ? status : heed__align(&source, &target, weight, ld, end->lane->text, out, err);
+                            tr->align_head - 1, worker->context->text, &weight, &ld, err);
+    return status ? status
+                  : heed__align(&source, &target, weight, ld, worker->context->text, out, err);
 }
 
-static heed_status bring(struct end *end, const heed__request *r, const heed_hypothesis *h,
-                         heed_error *err)
+static heed_status deliver(struct worker *worker, const heed__request *r, const heed_hypothesis *h,
+                           heed_error *err)
 {
     heed__part *part = r->owner;
     heed__alignment alignment = {0};
-    heed_arena_reset(end->lane->text);
-    heed_translation *t = heed__take(end->lane->text, part->outs, sizeof *t, err);
+    heed_arena_reset(worker->context->text);
+    heed_translation *t = heed__take(worker->context->text, part->outs, sizeof *t, err);
     heed_status status = t ? HEED_OK : HEED_MEMORY;
     for (int64_t k = 0; !status && k < part->outs; k++) {
         t[k] = (heed_translation){0};
         if (k == 0 || h[k].count)
-            status = set_translation(end, part, &h[k], &t[k], err);
+            status = set_translation(worker, part, &h[k], &t[k], err);
     }
-    if (!status && end->job->bulk.tr->aligns)
-        status = align(end, r, h, &alignment, err);
+    if (!status && worker->job->queue.tr->aligns)
+        status = align(worker, r, h, &alignment, err);
     if (status)
         return status;
-    pthread_mutex_lock(&end->job->pool.lock);
-    status = heed__bulk_bring(&end->job->bulk, part, t, &alignment, err);
-    pthread_cond_signal(&end->job->pool.done);
-    pthread_mutex_unlock(&end->job->pool.lock);
+    pthread_mutex_lock(&worker->job->pool.lock);
+    status = heed__line_queue_deliver(&worker->job->queue, part, t, &alignment, err);
+    pthread_cond_signal(&worker->job->pool.done);
+    pthread_mutex_unlock(&worker->job->pool.lock);
     return status;
 }
 
-static heed_status next_alone(void *self, bool wait, heed__room room, heed__request *out,
+static heed_status next_alone(void *self, bool wait, heed__capacity capacity, heed__request *out,
                               int64_t *count, heed_error *err)
 {
-    struct job *j = ((struct end *)self)->job;
-    heed__bulk *b = &j->bulk;
+    struct job *j = ((struct worker *)self)->job;
+    heed__line_queue *b = &j->queue;
     for (;;) {
         int64_t lines = 0;
-        *count = heed__bulk_take(b, wait, room, out);
+        *count = heed__line_queue_take(b, wait, capacity, out);
         if (*count || b->opened - b->written == HEED__WINDOWS)
             return HEED_OK;
-        heed_status status = heed__bulk_read(b, wait, &lines, err);
+        heed_status status = heed__line_queue_read(b, wait, &lines, err);
         if (status || !lines)
             return status;
         b->opened++;
@@ -151,19 +152,19 @@ static heed_status next_alone(void *self, bool wait, heed__room room, heed__requ
 static heed_status done_alone(void *self, const heed__request *r, const heed_hypothesis *h,
                               heed_error *err)
 {
-    struct end *end = self;
-    heed_status status = bring(end, r, h, err);
-    return status ? status : write_ready(end->job, err);
+    struct worker *worker = self;
+    heed_status status = deliver(worker, r, h, err);
+    return status ? status : write_ready(worker->job, err);
 }
 
-static heed_status next_of_many(void *self, bool wait, heed__room room, heed__request *out,
+static heed_status next_of_many(void *self, bool wait, heed__capacity capacity, heed__request *out,
                                 int64_t *count, heed_error *err)
 {
-    struct job *j = ((struct end *)self)->job;
+    struct job *j = ((struct worker *)self)->job;
     (void)err;
     pthread_mutex_lock(&j->pool.lock);
     for (*count = 0; !j->pool.failed.status;) {
-        *count = heed__bulk_take(&j->bulk, wait, room, out);
+        *count = heed__line_queue_take(&j->queue, wait, capacity, out);
         if (*count || !wait || j->pool.stopped)
             break;
         pthread_cond_wait(&j->pool.more, &j->pool.lock);
@@ -175,18 +176,18 @@ static heed_status next_of_many(void *self, bool wait, heed__room room, heed__re
 static heed_status done_by_many(void *self, const heed__request *r, const heed_hypothesis *h,
                                 heed_error *err)
 {
-    struct end *end = self;
-    heed_status status = heed__thread_pool_failed(&end->job->pool, err);
-    return status ? status : bring(end, r, h, err);
+    struct worker *worker = self;
+    heed_status status = heed__thread_pool_failed(&worker->job->pool, err);
+    return status ? status : deliver(worker, r, h, err);
 }
 
-static heed_status search(struct job *j, int lane, heed_error *err)
+static heed_status search(struct job *j, int number, heed_error *err)
 {
-    struct end end = {j, &j->bulk.tr->lane[lane]};
-    heed__feed feed = {&end, j->workers ? next_of_many : next_alone,
-                       j->workers ? done_by_many : done_alone};
-    return heed__search_run(end.lane->search, &end.lane->session->stepper, &j->bulk.o, &j->budget,
-                            &feed, err);
+    struct worker worker = {j, &j->queue.tr->context[number]};
+    heed__request_source requests = {&worker, j->workers ? next_of_many : next_alone,
+                                     j->workers ? done_by_many : done_alone};
+    return heed__search_run(worker.context->search, &worker.context->session->stepper, &j->queue.o,
+                            &j->budget, &requests, err);
 }
 
 /* ---- in: the caller's thread ---- */
@@ -195,7 +196,7 @@ static heed_status search(struct job *j, int lane, heed_error *err)
 static heed_status wait_for_workers(struct job *j, bool may_come, heed_error *err)
 {
     pthread_mutex_lock(&j->pool.lock);
-    if (!j->pool.failed.status && !heed__bulk_ready(&j->bulk))
+    if (!j->pool.failed.status && !heed__line_queue_ready(&j->queue))
         heed__thread_pool_wait_done(&j->pool, may_come ? LOOK_AGAIN : 0);
     pthread_mutex_unlock(&j->pool.lock);
     return heed__thread_pool_failed(&j->pool, err);
@@ -203,19 +204,19 @@ static heed_status wait_for_workers(struct job *j, bool may_come, heed_error *er
 
 static heed_status read_and_write(struct job *j, heed_error *err)
 {
-    heed__bulk *b = &j->bulk;
+    heed__line_queue *b = &j->queue;
     for (;;) {
         int64_t lines = 0;
         heed_status status = write_ready(j, err);
-        bool busy = b->written < b->opened, room = b->opened - b->written < HEED__WINDOWS;
-        if (!status && room) {
+        bool busy = b->written < b->opened, free_window = b->opened - b->written < HEED__WINDOWS;
+        if (!status && free_window) {
             /* Windows of empty lines are written without a worker having looked at them; none may
              * do so while their place is filled anew. */
             pthread_mutex_lock(&j->pool.lock);
             if (b->emptied < b->written)
                 b->emptied = b->written;
             pthread_mutex_unlock(&j->pool.lock);
-            status = heed__bulk_read(b, !busy, &lines, err);
+            status = heed__line_queue_read(b, !busy, &lines, err);
         }
         if (status || (!busy && !lines))
             return status;
@@ -224,7 +225,7 @@ static heed_status read_and_write(struct job *j, heed_error *err)
             b->opened++;
             pthread_cond_broadcast(&j->pool.more);
             pthread_mutex_unlock(&j->pool.lock);
-        } else if ((status = wait_for_workers(j, room, err))) {
+        } else if ((status = wait_for_workers(j, free_window, err))) {
             return status;
         }
     }
@@ -245,16 +246,17 @@ static heed_status body(void *context, int worker, heed_error *err)
 static heed_status run(struct job *j, const heed_stream_options *so, heed_error *err)
 {
     int64_t lines = 0;
-    heed_status status = heed__bulk_read(&j->bulk, true, &lines, err);
+    heed_status status = heed__line_queue_read(&j->queue, true, &lines, err);
     if (status || !lines)
         return status;
-    j->bulk.opened++;
+    j->queue.opened++;
     /* The first lines decide how the work is done. */
-    status = heed__lanes_open(j->bulk.tr, so->workers, j->bulk.window[0].parts, &j->workers, err);
+    status = heed__worker_contexts_open(j->queue.tr, so->workers, j->queue.window[0].parts,
+                                        &j->workers, err);
     if (status)
         return status;
     /* Twice as many portions as workers, so that none is left with the longest alone. */
-    j->bulk.portions = j->workers ? 2 * j->workers : 1;
+    j->queue.portions = j->workers ? 2 * j->workers : 1;
     if (j->workers)
         return heed__thread_pool_run(&j->pool, j->workers + 1, body, j, err);
     status = write_ready(j, err);
@@ -269,13 +271,13 @@ heed_status heed_translate_stream(heed_translator *tr, const heed_search_options
     heed_error failed = {0};
     if (so->batch > 0)
         j.budget.sentences = so->batch;
-    heed_status status = heed__bulk_init(&j.bulk, tr, o, stream, &failed);
+    heed_status status = heed__line_queue_init(&j.queue, tr, o, stream, &failed);
     if (!status && !(status = heed__thread_pool_init(&j.pool, &failed))) {
         status = run(&j, so, &failed);
         heed__thread_pool_deinit(&j.pool);
     }
-    if (!status && (status = j.bulk.ended.status))
-        failed = j.bulk.ended;
+    if (!status && (status = j.queue.ended.status))
+        failed = j.queue.ended;
     return status ? heed__fail(err, failed.status, "%s", failed.text) : HEED_OK;
 }
 

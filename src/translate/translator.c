@@ -125,7 +125,7 @@ void heed_translator_free(heed_translator *tr)
     if (!tr)
         return;
     heed_allocator a = tr->allocator;
-    heed__lanes_close(tr);
+    heed__worker_contexts_close(tr);
     heed_engine_free(tr->engine);
     heed__names_free(tr->own_names);
     heed_vocabs_free(tr->own_source, tr->own_target);
@@ -172,7 +172,7 @@ void heed_translator_capitals(heed_translator *tr, bool on)
 
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err)
 {
-    heed__lanes_close(tr); /* sessions that are open do not know it */
+    heed__worker_contexts_close(tr); /* sessions that are open do not know it */
     heed_status status = heed_engine_open_shortlist(tr->engine, folder, err);
     tr->shortlist = !status;
     return status;

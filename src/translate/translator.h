@@ -9,14 +9,14 @@
 #include "translate/protect.h"
 
 /* What a worker has to itself. */
-typedef struct heed__lane {
+typedef struct heed__worker_context {
     int threads; /* inside of the session; 0: not open */
     heed_session *session;
     heed__search *search;
     heed_arena *text; /* of the sentence that is done */
-} heed__lane;
+} heed__worker_context;
 
-/* Windows of lines that may be on their way. */
+/* Windows of lines that may be active at once. */
 #define HEED__WINDOWS 4
 
 struct heed_translator {
@@ -34,16 +34,17 @@ struct heed_translator {
     heed__names *own_names;                  /* only where the translator opened them itself */
     bool knows_letters, capitals; /* not only words; a line in capitals is one in small letters */
     int threads;
-    heed__lane lane[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
-    heed_arena *lines;                     /* one call */
-    heed_arena *window[HEED__WINDOWS];     /* lines on their way */
+    heed__worker_context
+        context[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
+    heed_arena *lines;                 /* one call */
+    heed_arena *window[HEED__WINDOWS]; /* active lines */
 };
 
-/* Opens lanes for so many sentences: 1 to *workers, or lane 0 and *workers is 0.  asked: workers
- * that are wanted; 0: all threads, if there are sentences enough. */
-heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, int *workers,
-                             heed_error *err);
-void heed__lanes_close(heed_translator *tr);
+/* Opens contexts for this number of sentences: 1 to *workers, or context 0 and *workers is 0.
+ * asked: workers that are wanted; 0: all threads, if there are sentences enough. */
+heed_status heed__worker_contexts_open(heed_translator *tr, int asked, int64_t sentences,
+                                       int *workers, heed_error *err);
+void heed__worker_contexts_close(heed_translator *tr);
 
 /* Tells it what training saw, where that is not read from a directory; names are borrowed. */
 void heed__translator_trained(heed_translator *tr, const heed_text_config *text,
@@ -61,9 +62,9 @@ typedef struct heed__part {
     heed_tokens tokens, prefix;
     const heed__protected *span; /* (spans) what its placeholders stand for */
     int64_t spans;
-    uint64_t number;           /* names its random numbers */
-    struct heed__entry *entry; /* the line it is of */
-    heed_translation *out;     /* (outs) where its translations go */
+    uint64_t number;                 /* names its random numbers */
+    struct heed__queued_line *entry; /* the line it is of */
+    heed_translation *out;           /* (outs) where its translations go */
     int64_t outs;
     heed__alignment alignment; /* of the best */
 } heed__part;

@@ -5,24 +5,24 @@
 #include "base/error.h"
 #include "engine/engine.h"
 
-/* Sentences for each thread that make several workers worth their while. */
+/* Several workers pay off from this many sentences a thread on. */
 #define SENTENCES_EACH 8
 
-static void close_lane(heed__lane *l)
+static void close_context(heed__worker_context *l)
 {
     heed_session_free(l->session);
     heed__search_free(l->search);
     heed_arena_free(l->text);
-    *l = (heed__lane){0};
+    *l = (heed__worker_context){0};
 }
 
-/* Opens lane i, unless it is open with so many threads. */
-static heed_status open_lane(heed_translator *tr, int i, int threads, heed_error *err)
+/* Opens context i, unless it is open with this number of threads. */
+static heed_status open_context(heed_translator *tr, int i, int threads, heed_error *err)
 {
-    heed__lane *l = &tr->lane[i];
+    heed__worker_context *l = &tr->context[i];
     if (l->threads == threads)
         return HEED_OK;
-    close_lane(l);
+    close_context(l);
     const heed_session_options how = {.threads = threads, .shortlist = tr->shortlist};
     l->search = heed__search_new(&tr->allocator, err);
     l->text = l->search ? heed_arena_new(&tr->allocator, err) : NULL;
@@ -31,11 +31,11 @@ static heed_status open_lane(heed_translator *tr, int i, int threads, heed_error
         l->threads = threads;
         return HEED_OK;
     }
-    close_lane(l);
+    close_context(l);
     return err && err->status ? err->status : HEED_MEMORY;
 }
 
-/* Bytes of weights that a token needs, from which on threads inside a step are worth their while:
+/* Bytes of weights that a token needs, above which threads inside a step pay off:
  * with fewer it is over before they have met, and on a busy machine they wait for each other. */
 #define SHARED_FROM ((int64_t)8 << 20)
 
@@ -47,15 +47,15 @@ static int64_t bytes_of_token(const heed_engine *e)
     return size * (d * c->target_vocabulary + c->decoder_layers * layer);
 }
 
-/* For one worker: as many as were asked for, or as help. */
+/* For one worker: the given number, or what pays off. */
 static int threads_inside(const heed_translator *tr, int threads)
 {
     const heed_engine *e = tr->engine;
     return tr->threads == 0 && e->weights && bytes_of_token(e) < SHARED_FROM ? 1 : threads;
 }
 
-heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, int *workers,
-                             heed_error *err)
+heed_status heed__worker_contexts_open(heed_translator *tr, int asked, int64_t sentences,
+                                       int *workers, heed_error *err)
 {
     int threads = tr->threads > 0 ? tr->threads : heed__processors();
     threads = threads < HEED_MAX_THREADS ? threads : HEED_MAX_THREADS;
@@ -63,15 +63,15 @@ heed_status heed__lanes_open(heed_translator *tr, int asked, int64_t sentences, 
     n = n < HEED_MAX_THREADS ? n : HEED_MAX_THREADS;
     *workers = n > 1 ? n : 0;
     if (n < 2)
-        return open_lane(tr, 0, threads_inside(tr, threads), err);
+        return open_context(tr, 0, threads_inside(tr, threads), err);
     heed_status status = HEED_OK;
     for (int i = 1; !status && i <= n; i++)
-        status = open_lane(tr, i, n < threads ? threads / n : 1, err);
+        status = open_context(tr, i, n < threads ? threads / n : 1, err);
     return status;
 }
 
-void heed__lanes_close(heed_translator *tr)
+void heed__worker_contexts_close(heed_translator *tr)
 {
     for (int i = 0; i <= HEED_MAX_THREADS; i++)
-        close_lane(&tr->lane[i]);
+        close_context(&tr->context[i]);
 }

@@ -58,7 +58,7 @@ heed_status heed__sample_words(heed__sampler *c, heed_error *err)
     heed_status status = heed_vocab_encode(c->v, c->text, c->length, c->arena, &whole, err);
     if (status)
         return status;
-    /* A piece has at most as many parts as characters, waiting or done. */
+    /* A piece has at most one part a character, waiting or done. */
     int32_t *waiting = heed_arena_allocate(c->arena, (c->length + 1) * sizeof *waiting);
     char *word = heed_arena_allocate(c->arena, c->length + c->v->joiner_length + 1);
     if (!waiting || !word)
