@@ -73,8 +73,8 @@ static inline void for_each_one_stack(heed_arch arch, void (*check)(const heed_m
     }
 }
 
-/* Parameters that are 0 or 1 at first (biases, gains) drawn, so that one left out is noticed; all of
- * them fp32 numbers, which is what files hold, also in the double build. */
+/* Parameters that are 0 or 1 at first (biases, gains) drawn, so that one left out is noticed;
+ * all of them fp32 numbers, which is what files hold, also in the double build. */
 static inline heed_model *new_rough_model(const heed_model_config *config)
 {
     heed_model *m = new_model(config);
