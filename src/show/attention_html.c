@@ -24,10 +24,8 @@ static void add_map(heed__string *s, const heed_attention_map *m)
     heed__string_format(s, "\"kind\":%d,\"layer\":%d,\"head\":%d,\"weights\":[", (int)m->kind,
                         m->layer, m->head);
     for (int64_t i = 0; i < m->queries; i++)
-        for (int64_t j = 0; j < m->keys; j++) {
-            double w = heed__picture_cell(m, i, j);
-            heed__string_format(s, i || j ? ",%ld" : "%ld", w < 0 ? -1L : lround(w * 1000));
-        }
+        for (int64_t j = 0; j < m->keys; j++)
+            heed__string_format(s, i || j ? ",%d" : "%d", heed__picture_thousandths(m, i, j));
     heed__string_add(s, "]}");
 }
 

@@ -25,7 +25,7 @@
 static const char style[] =
     "text{font-family:system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,'Noto Sans',"
     "'Noto Sans CJK SC','PingFang SC','Microsoft YaHei',sans-serif;fill:#16191d}"
-    ".page{fill:#fff}.title{font-size:19px;font-weight:600}.name{font-size:14px;font-weight:600}"
+    ".page{fill:#fff}.title{font-weight:600}.name{font-size:14px;font-weight:600}"
     ".note{font-size:12px;fill:#5a626c}.small{font-size:11px;fill:#5a626c}"
     ".grid{stroke:#e4e8ec;stroke-width:1;fill:none}.frame{stroke:#aeb6bf;stroke-width:1;fill:none}"
     ".most{stroke:#d55e00;stroke-width:1.6;fill:none}.in{font-size:10.5px;text-anchor:middle}"
@@ -84,8 +84,14 @@ static void add_label(heed__string *s, const char *text, double font, double mos
 
 static int cell_shade(const void *map, int64_t row, int64_t col)
 {
-    double w = heed__picture_cell(map, row, col);
-    return w < 0 ? -1 : heed__shade(w);
+    int w = heed__picture_thousandths(map, row, col);
+    return w < 0 ? -1 : heed__shade(w / 1000.0);
+}
+
+/* Percents from thousandths, rounded as the page rounds them. */
+static int percent(int thousandths)
+{
+    return (thousandths + 5) / 10;
 }
 
 static void add_map(heed__string *s, const heed_attention_map *m, double x, double y, double w,
@@ -113,13 +119,13 @@ static void add_row(heed__string *s, const struct layout *l, const heed_attentio
     HEED_DRAW(s, "x=\"~\" y=\"~\" text-anchor=\"end\">", l->left - FROM_MAP, y);
     add_label(s, label, l->font, LONGEST_ROW);
     for (int64_t j = 0; j < m->keys && l->pitch >= NUMBERED; j++) {
-        double w = heed__picture_cell(m, i, j);
-        if (w < 0.095)
+        int w = heed__picture_thousandths(m, i, j);
+        if (w < 95)
             continue;
         heed__string_format(s, "<text class=\"in%s\" ",
-                            heed__shade(w) > HEED_SHADES / 2 ? " deep" : "");
+                            heed__shade(w / 1000.0) > HEED_SHADES / 2 ? " deep" : "");
         HEED_DRAW(s, "x=\"~\" y=\"~\">", l->left + ((double)j + 0.5) * l->pitch, y - 0.5);
-        heed__string_format(s, "%d</text>", (int)lround(w * 100));
+        heed__string_format(s, "%d</text>", percent(w));
     }
     int64_t most = heed__strongest(m, i);
     if (most < 0)
@@ -129,7 +135,7 @@ static void add_row(heed__string *s, const struct layout *l, const heed_attentio
               l->pitch - 1, l->pitch - 1);
     double x = l->left + l->map_w + FROM_MAP;
     HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"~\" text-anchor=\"end\">~ %</text>", x + 36, y,
-              round(heed__picture_cell(m, i, most) * 100));
+              percent(heed__picture_thousandths(m, i, most)));
     heed__string_format(s, "<text font-size=\"%d\" ", (int)l->font);
     HEED_DRAW(s, "x=\"~\" y=\"~\">", x + 44, y);
     add_label(s, columns->text[most], l->font, LONGEST_COLUMN);
@@ -143,7 +149,7 @@ static void add_column(heed__string *s, const struct layout *l, int64_t j, const
     add_label(s, label, l->font, LONGEST_COLUMN);
 }
 
-/* A strip of all shades with a few values below it. */
+/* A strip of all shades with a few percents below it. */
 static void add_scale(heed__string *s, double right)
 {
     static const double tick[] = {0, 0.1, 0.25, 0.5, 1};
@@ -157,10 +163,9 @@ static void add_scale(heed__string *s, double right)
     for (int i = 0; i < 5; i++) {
         HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"83\" text-anchor=\"middle\">",
                   left + 6.5 + sqrt(tick[i]) * (width - 13));
-        heed__draw_number(s, tick[i], 2);
-        heed__string_add(s, "</text>");
+        heed__string_format(s, i < 4 ? "%d</text>" : "%d %%</text>", (int)lround(100 * tick[i]));
     }
-    HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"67\" text-anchor=\"end\">weight</text>\n",
+    HEED_DRAW(s, "<text class=\"small\" x=\"~\" y=\"67\" text-anchor=\"end\">probability</text>\n",
               left - 10);
 }
 
@@ -172,8 +177,10 @@ static void add_titles(heed__string *s, const struct layout *l, const char *titl
         [HEED_DECODER_SELF] = "row: the output word; columns: the input so far",
         [HEED_CROSS] = "row: the output word; columns: the source words attended to",
     };
-    HEED_DRAW(s, "<text class=\"title\" x=\"~\" y=\"40\">", MARGIN);
-    add_label(s, title, 19, l->width - 2 * MARGIN);
+    const double space = l->width - 2 * MARGIN;
+    const double font = fmax(13, fmin(19, floor(space / heed__draw_width(title))));
+    HEED_DRAW(s, "<text class=\"title\" font-size=\"~\" x=\"~\" y=\"40\">", font, MARGIN);
+    add_label(s, title, font, space);
     HEED_DRAW(s, "<text class=\"name\" x=\"~\" y=\"70\">", MARGIN);
     heed__string_add(s, large->title);
     heed__string_add(s, "</text>");

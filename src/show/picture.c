@@ -66,12 +66,18 @@ double heed__picture_cell(const heed_attention_map *m, int64_t row, int64_t colu
     return isfinite(w) ? fmin(fmax(w, 0), 1) : -1;
 }
 
+int heed__picture_thousandths(const heed_attention_map *m, int64_t row, int64_t column)
+{
+    double w = heed__picture_cell(m, row, column);
+    return w < 0 ? -1 : (int)lround(w * 1000);
+}
+
 int64_t heed__strongest(const heed_attention_map *m, int64_t row)
 {
     int64_t best = -1;
-    double most = 0;
+    int most = 0;
     for (int64_t j = 0; j < m->keys; j++) {
-        double w = heed__picture_cell(m, row, j);
+        int w = heed__picture_thousandths(m, row, j);
         if (w > most) {
             most = w;
             best = j;

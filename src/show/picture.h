@@ -19,7 +19,9 @@ heed_status heed__picture_check(const heed_attention_picture *p, heed_error *err
 
 /* The probability of a cell within [0,1]; negative if it is not finite. */
 double heed__picture_cell(const heed_attention_map *m, int64_t row, int64_t column);
-/* The column with the largest value of a row; -1 if all are 0. */
+/* The same in thousandths, as the page and the SVG show it: one rounding for both. */
+int heed__picture_thousandths(const heed_attention_map *m, int64_t row, int64_t column);
+/* The column with the largest value of a row, in thousandths; -1 if all are 0. */
 int64_t heed__strongest(const heed_attention_map *m, int64_t row);
 
 typedef struct heed__large {
