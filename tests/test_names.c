@@ -129,7 +129,9 @@ static void finds(void **state)
         "In [1989] it cost $[300], [30] % more; 7 of us paid 1,000 or 3.55 at 10:30 on 12/24.",
         "He is 33-year-old and likes the 80's and [20].",
         "row [11] [12] [13] [14] [15]",
-        "row 11 12 13 14 15 16", /* a table */
+        "row 11 12 13 14 15 16",                                     /* a table */
+        "[Maria Zofia] saw [Paul Tom] California and Tom Thursday.", /* whole names, anywhere */
+        "Will Tom see [Mark Tom] or Maria's Ute? [Anna] is Paul's.",
         "",
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -142,6 +144,11 @@ static void finds(void **state)
         assert_string_equal(marked(n, text), cases[i]);
     }
     assert_string_equal(marked(NULL, "We met Zofia in 1989."), "We met Zofia in [1989].");
+    /* in capitals, the other way: which of the words were names */
+    char small[] = "will tom see katzz on thursday, {tom} or www.tom.de or paul's mark";
+    assert_true(heed__names_capitalise(n, vocab, small, strlen(small), arena));
+    assert_string_equal(small,
+                        "will Tom see katzz on Thursday, {tom} or www.tom.de or Paul's mark");
     heed__names_free(n);
     heed__names_free(learned);
     assert_null(heed__names_open(in_folder("nowhere"), NULL, NULL));

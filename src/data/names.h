@@ -22,11 +22,18 @@ heed_status heed__names_write(const heed__names *n, const char *path, heed_error
 heed__names *heed__names_open(const char *path, const heed_allocator *allocator, heed_error *err);
 void heed__names_free(heed__names *n);
 
+bool heed__names_have(const heed__names *n, const char *text, size_t length);
+
 /* The parts of a line to copy, in order: numbers of two or more digits on their own; if n is not
  * NULL, words with a capital that do not begin a sentence, are not in names.txt, and are several
- * pieces; neighbours are one.  No names in headings, Where Every Word Has A Capital.  -1 when
- * memory is short. */
+ * pieces; given names that are several pieces or have a surname (name_words.h), anywhere.
+ * Neighbours are one.  No single names in headings, Where Every Word Has A Capital.  -1 when memory
+ * is short. */
 int64_t heed__copies_of(const heed__names *n, const heed_vocab *v, const char *text, size_t length,
                         heed_arena *arena, heed__span **copy);
+/* Gives the names in a text in small letters their capitals again: those that are known, and words
+ * that the vocabulary knows with a capital only.  False when memory is short. */
+bool heed__names_capitalise(const heed__names *n, const heed_vocab *v, char *text, size_t length,
+                            heed_arena *arena);
 
 #endif

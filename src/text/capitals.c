@@ -58,7 +58,7 @@ static char *allocate_for(size_t length, heed_arena *arena)
     return heed_arena_allocate(arena, 2 * length + 1);
 }
 
-const char *heed__to_lower(const char *text, size_t *length, heed_arena *arena)
+char *heed__to_lower(const char *text, size_t *length, heed_arena *arena)
 {
     char *to = allocate_for(*length, arena);
     bool begins = true; /* a sentence */

@@ -10,7 +10,7 @@
 bool heed__is_all_caps(const char *text, size_t length);
 /* The text in lower case, with a capital at the start of a sentence and for the English I. NULL
  * when memory is short. */
-const char *heed__to_lower(const char *text, size_t *length, heed_arena *arena);
+char *heed__to_lower(const char *text, size_t *length, heed_arena *arena);
 /* The text in capitals.  NULL when memory is short. */
 const char *heed__to_upper(const char *text, heed_arena *arena);
 

@@ -203,8 +203,12 @@ heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__
     if (!sound)
         return HEED_MEMORY;
     line->all_caps = limits->capitals && heed__is_all_caps(sound, length);
-    if (line->all_caps && !(sound = heed__to_lower(sound, &length, arena)))
-        return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
+    if (line->all_caps) {
+        char *lower = heed__to_lower(sound, &length, arena);
+        if (!lower || !heed__names_capitalise(limits->names, v, lower, length, arena))
+            return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
+        sound = lower;
+    }
     struct cutting plain = {v, heed_vocab_special(v), sound, limits, arena, line, 0, NULL},
                    c = plain;
     int64_t spans = 0;
