@@ -10,6 +10,7 @@
 #define SENTENCES 150
 #define WORDS 13
 #define COLUMNS 512
+#define WINDOW 8 /* keys, where a pattern must be told */
 
 struct step {
     bench_run *run;
@@ -91,9 +92,9 @@ void bench_mechanisms(bench_run *r)
         if (row.slot == HEED_SLOT_SCORE)
             o.score = kind;
         else if (row.slot == HEED_SLOT_PATTERN)
-            o.pattern = kind;
+            o.pattern = (heed_slot_spec)HEED_ONE(kind, {row.needs ? WINDOW : 0});
         else if (row.slot == HEED_SLOT_NORMALISER)
-            o.normaliser = kind;
+            o.normaliser = (heed_slot_spec)HEED_ONE(kind, {0});
         else
             continue; /* as they are in all the others */
         measure(r, row, o);

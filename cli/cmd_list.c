@@ -42,15 +42,15 @@ static void list_attention(void)
 {
     int widest = 0, slot = -1;
     for (int i = 0; i < heed_attention_count(); i++)
-        widest = longer(widest, heed_attention_describe(i).name);
+        widest = longer(widest, heed_attention_describe(i).form);
     for (int i = 0; i < heed_attention_count(); i++) {
         heed_attention_info row = heed_attention_describe(i);
         if ((int)row.slot != slot)
             printf("%s%s\n", i ? "\n" : "", heed_attention_slot_name(row.slot));
         slot = (int)row.slot;
-        printf("  %-*s  %s\n", widest, row.name, row.formula);
+        printf("  %-*s  %s\n", widest, row.form, row.formula);
         printf("  %-*s  %s; costs %s; can:", widest, "", row.paper, row.cost);
-        for (unsigned bit = 1; bit <= HEED_CAN_FUSED; bit *= 2)
+        for (unsigned bit = 1; bit <= HEED_CAN_UNION; bit *= 2)
             if (row.can & bit)
                 printf(" %s", heed_attention_ability_name((heed_attention_ability)bit));
         putchar('\n');

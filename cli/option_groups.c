@@ -28,7 +28,7 @@ const heed_option_group train_groups[] = {
      false},
     {"attention",
      "attention-score attention-pattern attention-normaliser attention-queries attention-memory "
-     "position-bias attention-window window attention-choice attention-beta attention-dropout "
+     "position-bias attention-beta attention-dropout "
      "attention-bias scale-scores rotary rotary-base",
      false},
     {"optimiser",

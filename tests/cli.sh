@@ -108,8 +108,8 @@ exits 0; says '^softmax  *[0-9]* cases  y'; says '^attention '; quiet_err
 # Catches a mechanism of attention that is not listed, or without its paper and abilities.
 run list attention
 exits 0; says '^score$'; says '^  additive  *v.tanh(W q + U k)$'; quiet_err
-says '^  *Luong et al. 2015; costs .*; can: cross cache weights heads widths$'
-[ "$(grep -c '; can: ' out)" = 13 ]; verdict $? 'not 13 mechanisms'
+says '^  *Luong et al. 2015; costs .*; can: cross cache weights heads widths$'; says '^  band:W  '
+[ "$(grep -c '; can: ' out)" = 18 ]; verdict $? 'not 18 mechanisms'
 
 # Catches a wrong gradient in this build, a summary that scripts cannot read, and a config file or
 # its precedence ignored by a command.

@@ -62,8 +62,8 @@ refuses '--input-feeding feeds what --attend after makes: use both, or neither' 
     --attend before --input-feeding
 refuses '--tying all makes the embedding of the target the output projection, which sees 16 columns: use --embedding 16, or --tying none' \
     --embedding 8
-run train --model never $small --max-updates 20 --attention-window local-p --ff 16 --heads 2
+run train --model never $small --max-updates 20 --attention-pattern local-p --ff 16 --heads 2
 exits 2
-complains 'heed: --attention-window local-m and local-p follow a decoder from step to step: use --arch rnn, or --attention-window global'
+complains 'heed: --attention-pattern local-p follows a decoder from step to step: use --arch rnn, or global, band or local-m'
 
 finish

@@ -275,7 +275,8 @@ vain '--arch decoder reads one side, a translation has two' --arch decoder
 vain '--residual needs --arch transformer' --preset luong --no-residual
 vain '--attention-score needs --attend before or after' --preset sutskever --attention-score dot
 vain '--attention-beta needs --attention-score cosine' --attention-beta 2
-vain '--window needs --attention-window local-m or local-p' --window 10
+vain '--attention-pattern needs --attend before or after' --preset sutskever --attention-pattern band:4
+vain '--position-bias needs --arch transformer' --preset luong --position-bias alibi
 vain '--scale-scores needs --attention-score scaled-dot' --attention-score dot --no-scale-scores
 vain '--vocab-type is for a vocabulary that is learned' --vocab v.spm --vocab-type bpe
 vain '--vocab-size is for a vocabulary that is learned' --vocab v.spm --vocab-size 8000

@@ -25,11 +25,14 @@ for score in dot general additive cosine location; do
     copies 980 "$score" --attention-score "$score"
 done
 
+# Catches a pattern that hides from a query what it needs, or shows it what comes later.
+copies 980 band --attention-pattern band:8+global:1
+
 # Catches a window that follows the wrong word, and choices that are not rewarded for what they did.
 rnn='--arch rnn --cell gru-after --bidirectional --encoder-layers 1 --decoder-layers 1 --d 64'
 rnn="$rnn --attend before --attention-score additive"
-copies 950 local-m $rnn --attention-window local-m --window 2
-copies 850 hard $rnn --attention-choice hard
+copies 950 local-m $rnn --attention-pattern local-m:2
+copies 850 hard $rnn --attention-normaliser hard
 
 # aligns MECHANISM OPTION...: the largest weight is on the right word, for 95 of 100 words.
 aligns() {
@@ -44,12 +47,12 @@ aligns() {
 
 # Catches attention that translates by looking elsewhere: shifted by one, at the wrong moment.
 aligns global
-aligns local-p --attention-window local-p --window 4
+aligns local-p --attention-pattern local-p:4
 
 # Catches a mechanism that nothing here has tried; scaled-dot and soft are what all the others use.
 run list attention
 for name in $(awk 'NF == 1 { slot = $1 } /; can: / { next }
-    NF > 1 && slot ~ /pattern|score|normaliser/ { print $1 }' out); do
+    NF > 1 && slot ~ /pattern|score|normaliser/ { sub(/[:[].*/, "", $1); print $1 }' out); do
     case " $tried scaled-dot soft " in
     *" $name "*) ;;
     *) what=$name; false; verdict $? 'learns nothing here' ;;

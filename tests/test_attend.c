@@ -15,8 +15,7 @@
 
 enum { HEADS = 2, DQ = 6, DV = 4, B = 4, QUERIES = 6, KEYS = 20, LONGEST = 12 };
 static const int64_t query_lengths[B] = {3, 0, 2, 1}, key_lengths[B] = {4, 2, 5, 9};
-static const char *const score_words[] = {HEED_SCORE_WORDS};
-enum { SCORES = sizeof score_words / sizeof *score_words };
+enum { SCORES = HEED_SCORE_LOCATION + 1 };
 
 /* A layer with queries, keys and values as parameters, so that gradients can be checked too. */
 struct setting {
@@ -124,7 +123,7 @@ static double score_of(const struct setting *s, int64_t h, int64_t i, int64_t j,
 static double centre_of(const struct setting *s, int64_t h, int64_t i, int64_t own, int64_t keys)
 {
     const heed_attend_options *o = &s->l.options;
-    if (o->pattern != HEED_PATTERN_LOCAL_P)
+    if (o->pattern.term[0].kind != HEED_PATTERN_LOCAL_P)
         return (double)own;
     double sum = 0;
     for (int64_t d = 0; d < o->query_d; d++)
@@ -133,24 +132,49 @@ static double centre_of(const struct setting *s, int64_t h, int64_t i, int64_t o
     return (double)keys / (1 + exp(-sum));
 }
 
+/* Whether a term lets query `own` see key j: said once more, in other words than ranges. */
+static bool lets(const heed_term *term, bool causal, double own, double j, double keys)
+{
+    const double n = (double)term->number[0], at = fmin(own, keys - 1);
+    switch ((heed_pattern_kind)term->kind) {
+    case HEED_PATTERN_GLOBAL:
+        return n == 0 || own < n || j < n;
+    case HEED_PATTERN_BAND:
+        return causal ? at - j >= 0 && at - j < n
+                      : j - at >= -floor(n / 2) && j - at < n - floor(n / 2);
+    case HEED_PATTERN_LOCAL_M:
+        return fabs(j - at) <= n;
+    case HEED_PATTERN_LOCAL_P:
+        break;
+    }
+    return true;
+}
+
+static bool sees(const heed_attend_options *o, int64_t own, int64_t j, int64_t keys, double p)
+{
+    const heed_term *first = &o->pattern.term[0];
+    bool seen = first->kind == HEED_PATTERN_LOCAL_P
+                    ? fabs((double)j - p) <= (double)first->number[0]
+                    : false;
+    for (int i = 0; first->kind != HEED_PATTERN_LOCAL_P && i < o->pattern.count; i++)
+        seen |= lets(&o->pattern.term[i], o->causal, (double)own, (double)j, (double)keys);
+    return seen && (!o->causal || j <= own);
+}
+
 /* The weights of one query of one head over `keys` keys from row `first` on. */
 static void weights_of(const struct setting *s, int64_t h, int64_t i, int64_t own, int64_t first,
                        int64_t keys, double *w)
 {
     const heed_attend_options *o = &s->l.options;
-    const double p = centre_of(s, h, i, own, keys), d = (double)o->window;
+    const double p = centre_of(s, h, i, own, keys);
     double sum = 0;
     for (int64_t j = 0; j < keys; j++) {
-        const double at = o->pattern == HEED_PATTERN_LOCAL_M ? fmin(p, (double)keys - 1) : p;
-        bool seen = o->pattern == HEED_PATTERN_GLOBAL || fabs((double)j - at) <= d;
-        if (o->causal)
-            seen = seen && j <= own;
-        w[j] = seen ? exp(score_of(s, h, i, first + j, j)) : 0;
+        w[j] = sees(o, own, j, keys, p) ? exp(score_of(s, h, i, first + j, j)) : 0;
         sum += w[j];
     }
     for (int64_t j = 0; j < keys; j++) {
         w[j] = sum > 0 ? w[j] / sum : 0;
-        if (o->pattern == HEED_PATTERN_LOCAL_P && isfinite(o->deviation))
+        if (o->pattern.term[0].kind == HEED_PATTERN_LOCAL_P && isfinite(o->deviation))
             w[j] *= exp(-((double)j - p) * ((double)j - p) / (2 * o->deviation * o->deviation));
     }
 }
@@ -178,15 +202,31 @@ static void check_against_loops(struct setting *s, int threads)
     heed_tape_free(t);
 }
 
-/* Every score under every window, causal or not, that build takes. */
+/* Pattern i of those to be tried, with its windows; none behind the last. */
+static heed_slot_spec pattern_of(int i, int64_t window)
+{
+    const heed_slot_spec patterns[] = {
+        HEED_ONE(HEED_PATTERN_GLOBAL),
+        HEED_ONE(HEED_PATTERN_BAND, {window}),
+        HEED_ONE(HEED_PATTERN_LOCAL_M, {window}),
+        HEED_ONE(HEED_PATTERN_GLOBAL, {2}),
+        {2, {{HEED_PATTERN_BAND, {window}}, {HEED_PATTERN_GLOBAL, {1}}}},
+        HEED_ONE(HEED_PATTERN_LOCAL_P, {window}),
+    };
+    return i < (int)(sizeof patterns / sizeof *patterns) ? patterns[i] : (heed_slot_spec){0};
+}
+
+/* Every score under every pattern, causal or not, that build takes. */
 static void each_combination(int64_t window, void (*check)(struct setting *s, int threads))
 {
     for (int score = 0; score < SCORES; score++)
-        for (int pattern = 0; pattern <= HEED_PATTERN_LOCAL_P; pattern++)
-            for (int causal = 0; causal < 2 && (!causal || pattern < HEED_PATTERN_LOCAL_P);
-                 causal++) {
-                struct setting s = setting_new((heed_attend_options){
-                    .score = score, .pattern = pattern, .window = window, .causal = causal});
+        for (int i = 0; pattern_of(i, 1).count; i++)
+            for (int causal = 0; causal < 2; causal++) {
+                const heed_slot_spec pattern = pattern_of(i, window);
+                if (causal && pattern.term[0].kind == HEED_PATTERN_LOCAL_P)
+                    continue;
+                struct setting s = setting_new(
+                    (heed_attend_options){.score = score, .pattern = pattern, .causal = causal});
                 check(&s, 1 + score % 2);
                 heed_params_free(s.p);
             }
@@ -205,7 +245,7 @@ static void every_mechanism_matches_loops(void **state)
         {.score = HEED_SCORE_GENERAL, .query_d = 4, .key_d = 8},
         {.score = HEED_SCORE_LOCATION, .query_d = 4, .key_d = 8},
         {.score = HEED_SCORE_COSINE, .beta = 3},
-        {.score = HEED_SCORE_ADDITIVE, .heads = 1, .pattern = HEED_PATTERN_LOCAL_P},
+        {.score = HEED_SCORE_ADDITIVE, .heads = 1, .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P)},
     };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         struct setting s = setting_new(more[i]);
@@ -277,18 +317,22 @@ static void a_window_over_everything_is_global(void **state)
 {
     (void)state;
     for (int score = 0; score < SCORES; score++) {
-        struct setting s = setting_new((heed_attend_options){.score = score,
-                                                             .pattern = HEED_PATTERN_LOCAL_P,
-                                                             .window = LONGEST,
-                                                             .deviation = INFINITY});
+        struct setting s =
+            setting_new((heed_attend_options){.score = score,
+                                              .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P, {LONGEST}),
+                                              .deviation = INFINITY});
         heed_tape *t = heed_tape_new(NULL, NULL);
-        heed_tensor *weights[3];
-        for (int pattern = HEED_PATTERN_LOCAL_P; pattern >= 0; pattern--) {
-            s.l.options.pattern = pattern;
-            attend(t, &s, &(heed_attend_extra){.weights = &weights[pattern]});
+        heed_tensor *global, *weights;
+        s.l.options.pattern = (heed_slot_spec)HEED_ONE(HEED_PATTERN_GLOBAL);
+        attend(t, &s, &(heed_attend_extra){.weights = &global});
+        static const heed_slot_spec wide[] = {
+            HEED_ONE(HEED_PATTERN_LOCAL_P, {LONGEST}), HEED_ONE(HEED_PATTERN_LOCAL_M, {LONGEST}),
+            HEED_ONE(HEED_PATTERN_BAND, {2 * LONGEST}), HEED_ONE(HEED_PATTERN_GLOBAL, {LONGEST})};
+        for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+            s.l.options.pattern = wide[i];
+            attend(t, &s, &(heed_attend_extra){.weights = &weights});
+            assert_same(weights, global);
         }
-        assert_same(weights[HEED_PATTERN_LOCAL_M], weights[HEED_PATTERN_GLOBAL]);
-        assert_same(weights[HEED_PATTERN_LOCAL_P], weights[HEED_PATTERN_GLOBAL]);
         heed_tape_free(t);
         heed_params_free(s.p);
     }
@@ -308,7 +352,7 @@ static void the_gaussian_takes_weight_away(void **state)
 {
     (void)state;
     struct setting s = setting_new((heed_attend_options){
-        .score = HEED_SCORE_GENERAL, .pattern = HEED_PATTERN_LOCAL_P, .window = 2});
+        .score = HEED_SCORE_GENERAL, .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P, {2})});
     heed_tape *t = heed_tape_new(NULL, NULL);
     heed_tensor *gated, *plain, *wide;
     attend(t, &s, &(heed_attend_extra){.weights = &gated});
@@ -344,9 +388,9 @@ static void other_sentences_change_nothing(void **state)
     static const int64_t among[B] = {4, 2, 5, 9}, alone[B] = {4, 0, 0, 0};
     static const int64_t own_queries[B] = {3, 0, 2, 1}, own_alone[B] = {3, 0, 0, 0};
     for (int score = 0; score < SCORES; score++)
-        for (int pattern = 0; pattern <= HEED_PATTERN_LOCAL_P; pattern++) {
+        for (int i = 0; pattern_of(i, 2).count; i++) {
             struct setting s =
-                setting_new((heed_attend_options){.score = score, .pattern = pattern, .window = 2});
+                setting_new((heed_attend_options){.score = score, .pattern = pattern_of(i, 2)});
             heed_tape *t = heed_tape_new(NULL, NULL);
             heed_tensor *with = attend(t, &s, NULL);
             assert_memory_equal(among, s.key_lengths, sizeof among);
@@ -356,8 +400,8 @@ static void other_sentences_change_nothing(void **state)
             heed_tensor *without = heed_attend(t, &s.l, heed_slice_rows(t, s.q, 0, 3), &m,
                                                segments(t, own_alone), NULL);
             assert_non_null(without);
-            for (int64_t i = 0; i < heed_tensor_count(without); i++)
-                assert_true(heed_tensor_data(with)[i] == heed_tensor_data(without)[i]);
+            for (int64_t k = 0; k < heed_tensor_count(without); k++)
+                assert_true(heed_tensor_data(with)[k] == heed_tensor_data(without)[k]);
             heed_tape_free(t);
             heed_params_free(s.p);
         }
@@ -386,12 +430,24 @@ static void a_cosine_needs_beta(void **state)
     assert_true(entropy[1] < 0.6 * log(9));
 }
 
-/* Queries and keys of one sequence, all at once and one query at a time. */
-static void check_steps(struct setting *s)
+/* Whether early queries see what comes later: one at a time they cannot. */
+static bool global_tokens(const heed_attend_options *o)
 {
+    const heed_term *last = &o->pattern.term[o->pattern.count - 1];
+    return !o->causal && last->kind == HEED_PATTERN_GLOBAL && last->number[0] > 0;
+}
+
+/* Queries and keys of one sequence, all at once and one query at a time. */
+static void check_steps(struct setting *s, int threads)
+{
+    (void)threads;
     enum { N = 5 };
     const int64_t all[B] = {N}, one[B] = {1};
     heed_tape *t = heed_tape_new(NULL, NULL);
+    if (global_tokens(&s->l.options)) {
+        heed_tape_free(t);
+        return;
+    }
     heed_tensor *k = heed_slice_rows(t, s->k, 0, N), *v = heed_slice_rows(t, s->v, 0, N);
     heed_tensor *q = heed_slice_rows(t, s->k, 7, 7 + N); /* as wide as keys are */
     heed_memory m = heed_attend_memory(t, &s->l, k, v, segments(t, all));
@@ -413,15 +469,7 @@ static void check_steps(struct setting *s)
 static void steps_are_the_whole(void **state)
 {
     (void)state;
-    for (int score = 0; score < SCORES; score++)
-        for (int pattern = 0; pattern <= HEED_PATTERN_LOCAL_P; pattern++)
-            for (int causal = 0; causal < 2 && (!causal || pattern < HEED_PATTERN_LOCAL_P);
-                 causal++) {
-                struct setting s = setting_new((heed_attend_options){
-                    .score = score, .pattern = pattern, .window = 2, .causal = causal});
-                check_steps(&s);
-                heed_params_free(s.p);
-            }
+    each_combination(2, check_steps);
 }
 
 /* ---- the table, and what is refused ---- */
@@ -430,26 +478,84 @@ static void steps_are_the_whole(void **state)
 static void the_table_is_complete(void **state)
 {
     (void)state;
-    static const char *const patterns[] = {HEED_PATTERN_WORDS}, *const normalisers[] = {
-                                                                    HEED_NORMALISER_WORDS};
-    const char *const *words[] = {[HEED_SLOT_PATTERN] = patterns,
-                                  [HEED_SLOT_SCORE] = score_words,
-                                  [HEED_SLOT_NORMALISER] = normalisers};
-    const int wanted[] = {1, 3, SCORES, 1, 2};
-    int found[5] = {0};
+    static const char *const names[][8] = {
+        [HEED_SLOT_QUERIES] = {"all"},
+        [HEED_SLOT_MEMORY] = {"states", "persistent"},
+        [HEED_SLOT_PATTERN] = {"global", "band", "local-m", "local-p"},
+        [HEED_SLOT_SCORE] = {HEED_SCORE_WORDS},
+        [HEED_SLOT_BIAS] = {"none", "alibi", "table"},
+        [HEED_SLOT_NORMALISER] = {"soft", "hard"},
+    };
+    int found[HEED_SLOT_NORMALISER + 1] = {0};
     for (int i = 0; i < heed_attention_count(); i++) {
         heed_attention_info row = heed_attention_describe(i);
         assert_non_null(heed_attention_slot_name(row.slot));
         assert_true(row.formula && row.paper && row.cost && row.can & HEED_CAN_WEIGHTS);
-        if (words[row.slot])
-            assert_string_equal(row.name, words[row.slot][found[row.slot]]);
-        found[row.slot]++;
+        assert_true(strncmp(row.form, row.name, strlen(row.name)) == 0);
+        assert_true(row.needs <= row.takes && row.takes <= HEED_TERM_NUMBERS);
+        const char *name = names[row.slot][found[row.slot]++];
+        assert_non_null(name);
+        assert_string_equal(row.name, name);
     }
-    assert_memory_equal(found, wanted, sizeof wanted);
+    for (int slot = 0; slot <= HEED_SLOT_NORMALISER; slot++)
+        assert_null(names[slot][found[slot]]);
     assert_null(heed_attention_describe(-1).name);
     assert_null(heed_attention_describe(heed_attention_count()).name);
     assert_string_equal(heed_attention_ability_name(HEED_CAN_FUSED), "fused");
+    assert_string_equal(heed_attention_ability_name(HEED_CAN_UNION), "union");
     assert_null(heed_attention_ability_name((heed_attention_ability)3));
+}
+
+/* Catches: a spec that reads back as another, and a wrong one that passes or is not explained. */
+static void specs_are_read_and_written(void **state)
+{
+    (void)state;
+    static const struct {
+        heed_attention_slot slot;
+        const char *text, *back; /* NULL: refused, and this is why */
+        const char *why;
+    } rows[] = {
+        {HEED_SLOT_PATTERN, "global", "global", NULL},
+        {HEED_SLOT_PATTERN, "global:2", "global:2", NULL},
+        {HEED_SLOT_PATTERN, "band:64+global:2", "band:64+global:2", NULL},
+        {HEED_SLOT_PATTERN, "local-m", "local-m", NULL},
+        {HEED_SLOT_PATTERN, "local-p:4", "local-p:4", NULL},
+        {HEED_SLOT_MEMORY, "persistent:256", "persistent:256", NULL},
+        {HEED_SLOT_BIAS, "table:9", "table:9", NULL},
+        {HEED_SLOT_NORMALISER, "hard", "hard", NULL},
+        {HEED_SLOT_PATTERN, "band:64+globl:2", NULL,
+         "there is no pattern 'globl', expected global[:G], band:W, local-m[:D] or local-p[:D]; "
+         "did "
+         "you mean 'global'?"},
+        {HEED_SLOT_PATTERN, "", NULL, "there is no pattern ''"},
+        {HEED_SLOT_PATTERN, "band:4+", NULL, "there is no pattern ''"},
+        {HEED_SLOT_PATTERN, "band", NULL, "band lacks a number, expected band:W"},
+        {HEED_SLOT_PATTERN, "band:", NULL, "what stands behind band is no whole number"},
+        {HEED_SLOT_PATTERN, "band:0", NULL, "the number of band:W is 0, expected 1 to 2147483647"},
+        {HEED_SLOT_PATTERN, "band:-3", NULL, "what stands behind band is no whole number"},
+        {HEED_SLOT_PATTERN, "band:3x", NULL, "what stands behind band is no whole number"},
+        {HEED_SLOT_PATTERN, "band:9999999999999999999", NULL, "what stands behind band"},
+        {HEED_SLOT_PATTERN, "band:4:2", NULL, "band has a number too many, expected band:W"},
+        {HEED_SLOT_PATTERN, "band:4+global", NULL, "global without a number is everything"},
+        {HEED_SLOT_PATTERN, "local-p:2+band:4", NULL,
+         "local-p stands alone; together can stand global, band or local-m"},
+        {HEED_SLOT_PATTERN, "band:1+band:2+band:3+band:4+band:5+band:6+band:7", NULL,
+         "more than 6 terms"},
+        {HEED_SLOT_MEMORY, "persistent:4+states", NULL, "persistent stands alone"},
+        {HEED_SLOT_MEMORY, "persistent", NULL, "persistent lacks a number, expected persistent:N"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        heed_slot_spec spec = {0};
+        char text[HEED_OPTION_SPEC_TEXT];
+        heed_error err = {0};
+        const heed_status status = heed_slot_parse(rows[i].slot, rows[i].text, &spec, &err);
+        if (!rows[i].back && (!status || !strstr(err.text, rows[i].why)))
+            fail_msg("%s: '%s', expected '%s'", rows[i].text, err.text, rows[i].why);
+        else if (rows[i].back && status)
+            fail_msg("%s: %s", rows[i].text, err.text);
+        else if (rows[i].back)
+            assert_string_equal(heed_slot_format(rows[i].slot, &spec, text), rows[i].back);
+    }
 }
 
 /* Catches: a combination that is built and means nothing, or a refusal that does not help. */
@@ -465,23 +571,53 @@ static void wrong_combinations_name_right_ones(void **state)
          "general, additive or location"},
         {{.score = HEED_SCORE_ADDITIVE, .query_d = 4, .key_d = 8, .projected = true},
          "attention: the additive score needs queries and keys of one width"},
-        {{.pattern = HEED_PATTERN_LOCAL_P, .causal = true, .query_d = 4, .key_d = 4},
+        {{.pattern = HEED_ONE(HEED_PATTERN_LOCAL_P), .causal = true, .query_d = 4, .key_d = 4},
          "attention: local-p needs to know how long the sequence is and cannot be causal: use "
-         "global or local-m"},
-        {{.pattern = HEED_PATTERN_LOCAL_P,
-          .normaliser = HEED_NORMALISE_HARD,
+         "global, band or local-m"},
+        {{.pattern = HEED_ONE(HEED_PATTERN_LOCAL_P),
+          .normaliser = HEED_ONE(HEED_NORMALISE_HARD),
           .query_d = 4,
           .key_d = 4},
          "attention: hard attention draws from weights that sum to 1, those of local-p do not: "
-         "use global or local-m"},
+         "use global, band or local-m"},
         {{.score = 17, .query_d = 4, .key_d = 4},
          "attention: there is no score 17, only scaled-dot, dot, general, additive, cosine or "
          "location"},
         {{.heads = 3, .query_d = 4, .key_d = 4}, "expected multiples of 3 heads"},
         {{.score = HEED_SCORE_LOCATION, .query_d = 4, .key_d = 4}, "location needs `longest`"},
         {{.query_d = 4, .key_d = 4, .dropout = 1}, "dropout is 1, expected 0 <= rate < 1"},
-        {{.query_d = 4, .key_d = 4, .beta = -1}, "beta is -1, expected 0 or more"},
-        {{.query_d = 4, .key_d = 4, .window = -1}, "expected none below 0"},
+        {{.query_d = 4, .key_d = 4, .beta = -1}, "beta is -1 and deviation 0, expected 0 or more"},
+        {{.query_d = 4, .key_d = 4, .pattern = HEED_ONE(HEED_PATTERN_BAND, {-1})},
+         "attention: the number of band:W is -1, expected 1 to 2147483647"},
+        {{.query_d = 4, .key_d = 4, .heads = 4, .kv_heads = 3}, "multiples of 3 heads of keys"},
+        {{.query_d = 4,
+          .key_d = 2,
+          .heads = 2,
+          .kv_heads = 1,
+          .longest = 9,
+          .score = HEED_SCORE_LOCATION},
+         "attention: fewer heads of keys than of queries needs a score that is a product: use "
+         "scaled-dot, dot, general or cosine"},
+        {{.query_d = 4,
+          .key_d = 4,
+          .position_bias = HEED_ONE(HEED_BIAS_ALIBI),
+          .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P)},
+         "attention: alibi needs a pattern that follows from positions: use global, band or "
+         "local-m"},
+        {{.query_d = 4,
+          .key_d = 4,
+          .value_d = 4,
+          .memory = HEED_ONE(HEED_MEMORY_PERSISTENT, {2}),
+          .single = true},
+         "attention: persistent memory is for layers that look at a whole sequence at once"},
+        {{.query_d = 4, .key_d = 4, .memory = HEED_ONE(HEED_MEMORY_PERSISTENT, {2})},
+         "attention: persistent memory needs `value_d`"},
+        {{.query_d = 4,
+          .key_d = 4,
+          .value_d = 4,
+          .memory = HEED_ONE(HEED_MEMORY_PERSISTENT, {2}),
+          .normaliser = HEED_ONE(HEED_NORMALISE_HARD)},
+         "attention: persistent memory mixes all that is seen: use soft"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         heed_params *p = heed_params_new(NULL, NULL);
@@ -499,7 +635,8 @@ static void wrong_calls_are_named(void **state)
     (void)state;
     heed_tape *t = heed_tape_new(NULL, NULL);
     heed_tensor *logs = NULL;
-    struct setting s = setting_new((heed_attend_options){.pattern = HEED_PATTERN_LOCAL_P});
+    struct setting s =
+        setting_new((heed_attend_options){.pattern = HEED_ONE(HEED_PATTERN_LOCAL_P)});
     heed_memory m = heed_attend_memory(t, &s.l, s.k, s.v, segments(t, key_lengths));
     const heed_segments *queries = segments(t, query_lengths);
     assert_null(heed_attend(t, &s.l, s.q, &m, queries, &(heed_attend_extra){.log_weights = &logs}));
@@ -542,6 +679,7 @@ int main(void)
         cmocka_unit_test(a_cosine_needs_beta),
         cmocka_unit_test(steps_are_the_whole),
         cmocka_unit_test(the_table_is_complete),
+        cmocka_unit_test(specs_are_read_and_written),
         cmocka_unit_test(wrong_combinations_name_right_ones),
         cmocka_unit_test(wrong_calls_are_named),
     };

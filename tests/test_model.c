@@ -263,12 +263,16 @@ static void wrong_configurations_are_refused(void **state)
     REFUSED(transformer.ff_dropout, NAN, "option '--ff-dropout' is nan, expected a number");
     REFUSED(attention.score, 6,
             "option '--attention-score' is 6, expected a whole number from 0 to 5");
-    REFUSED(attention.pattern, HEED_PATTERN_LOCAL_P,
-            "--attention-window local-m and local-p follow a decoder from step to step: use --arch "
-            "rnn, or --attention-window global");
-    REFUSED(attention.normaliser, HEED_NORMALISE_HARD,
-            "--attention-choice hard needs one choice a step to reward: use --arch rnn, or "
-            "--attention-choice soft");
+    REFUSED(attention.pattern, (heed_slot_spec)HEED_ONE(HEED_PATTERN_LOCAL_P),
+            "--attention-pattern local-p follows a decoder from step to step: use --arch rnn, or "
+            "global, band or local-m");
+    REFUSED(attention.normaliser, (heed_slot_spec)HEED_ONE(HEED_NORMALISE_HARD),
+            "--attention-normaliser hard follows a decoder from step to step: use --arch rnn, or "
+            "soft");
+    REFUSED(attention.pattern, (heed_slot_spec)HEED_ONE(HEED_PATTERN_BAND, {0}),
+            "attention: band lacks a number, expected band:W");
+    REFUSED(attention.memory, (heed_slot_spec)HEED_ONE(7), "attention: there is no memory 7");
+    REFUSED(transformer.kv_heads, 3, "--kv-heads 3 does not divide --heads 4");
     config = small_config();
     config.d = 65536;
     config.transformer.ff = 1048576;

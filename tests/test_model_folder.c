@@ -75,14 +75,17 @@ static void test_config_round_trip(void **state)
     config.d = 48;
     config.dropout = 0.15;
     config.tying = HEED_TIE_TARGET;
-    config.attention = (heed_attention_config){.score = HEED_SCORE_COSINE,
-                                               .pattern = HEED_PATTERN_LOCAL_P,
-                                               .normaliser = HEED_NORMALISE_HARD,
-                                               .window = 4,
-                                               .beta = 2.5,
-                                               .dropout = 0.05};
+    config.attention = (heed_attention_config){
+        .score = HEED_SCORE_COSINE,
+        .pattern = {2, {{HEED_PATTERN_BAND, {64}}, {HEED_PATTERN_GLOBAL, {2}}}},
+        .normaliser = HEED_ONE(HEED_NORMALISE_HARD),
+        .memory = HEED_ONE(HEED_MEMORY_PERSISTENT, {7}),
+        .position_bias = HEED_ONE(HEED_BIAS_TABLE, {9}),
+        .beta = 2.5,
+        .dropout = 0.05};
     config.transformer = (heed_transformer_config){.ff = 96,
                                                    .heads = 6,
+                                                   .kv_heads = 3,
                                                    .d_k = 5,
                                                    .d_v = 7,
                                                    .ff_dropout = 0.25,
@@ -118,9 +121,9 @@ static void test_config_round_trip(void **state)
     assert_true(back.label_smoothing == 0.2);
 #define SAME(field) assert_true(back.field == config.field)
     SAME(encoder_layers), SAME(decoder_layers), SAME(d), SAME(dropout), SAME(tying);
-    SAME(attention.score), SAME(attention.pattern), SAME(attention.normaliser);
-    SAME(attention.window), SAME(attention.beta), SAME(attention.dropout);
+    SAME(attention.score), SAME(attention.beta), SAME(attention.dropout);
     SAME(transformer.ff), SAME(transformer.heads), SAME(transformer.d_k), SAME(transformer.d_v);
+    SAME(transformer.kv_heads);
     SAME(transformer.ff_dropout), SAME(transformer.activation), SAME(transformer.pre_norm);
     SAME(transformer.norm), SAME(transformer.residual), SAME(transformer.scale_scores);
     SAME(transformer.positions), SAME(transformer.attention_bias), SAME(transformer.ff_gated);
@@ -128,9 +131,81 @@ static void test_config_round_trip(void **state)
     SAME(transformer.embedding_norm), SAME(transformer.types), SAME(transformer.head_transform);
     SAME(transformer.output_bias);
 #undef SAME
+#define SAME(spec)                                                                                 \
+    assert_memory_equal(&back.attention.spec, &config.attention.spec, sizeof back.attention.spec)
+    SAME(pattern), SAME(normaliser), SAME(memory), SAME(position_bias);
+#undef SAME
     assert_int_equal(text_back.tokens, HEED_BPE);
     assert_string_equal(text_back.bpe_joiner, text.bpe_joiner);
     assert_int_equal(files_in(folder), 3);
+}
+
+static heed_status read_as(const char *json, heed_model_config *config, heed_error *err)
+{
+    heed_text_config text;
+    write_plain(in_folder("config.json"), json, strlen(json));
+    return heed_model_read_config(folder, arena, config, &text, err);
+}
+
+/* Catches: a model of an earlier version that opens as another, a field lost on the way that takes
+ * its default in silence, a file of a version to come that is believed. */
+static void test_formats_of_the_configuration(void **state)
+{
+    (void)state;
+#define OLD "\"source-vocabulary\": 9, \"target-vocabulary\": 9"
+    heed_model_config c;
+    heed_error err = {0};
+    assert_int_equal(read_as("{" OLD "}", &c, &err), HEED_OK);
+    assert_int_equal(c.attention.pattern.term[0].kind, HEED_PATTERN_GLOBAL);
+    assert_int_equal(c.attention.pattern.term[0].number[0], 0);
+    assert_int_equal(c.attention.normaliser.term[0].kind, HEED_NORMALISE_SOFT);
+    assert_int_equal(read_as("{" OLD ", \"attention-window\": \"local-p\", \"window\": 4, "
+                             "\"attention-choice\": \"hard\"}",
+                             &c, &err),
+                     HEED_OK);
+    assert_int_equal(c.attention.pattern.term[0].kind, HEED_PATTERN_LOCAL_P);
+    assert_int_equal(c.attention.pattern.term[0].number[0], 4);
+    assert_int_equal(c.attention.normaliser.term[0].kind, HEED_NORMALISE_HARD);
+    static const struct {
+        const char *json, *why;
+    } wrong[] = {
+        {"{" OLD ", \"attention-pattern\": \"band:4\"}",
+         "'attention-pattern' is no field of format 0"},
+        {"{\"format\": 1, " OLD "}", "lacks 'arch', which format 1 has"},
+        {"{\"format\": 1, \"window\": 3, " OLD "}", "format 1"},
+        {"{\"format\": 2, " OLD "}", "option 'format' is 2, expected a whole number from 0 to 1"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        err = (heed_error){0};
+        assert_int_equal(read_as(wrong[i].json, &c, &err), HEED_FORMAT);
+        if (!strstr(err.text, wrong[i].why))
+            fail_msg("found '%s', wanted '%s'", err.text, wrong[i].why);
+    }
+
+    /* Any line but those of what may be null is missed. */
+    heed_model_config config = toy_config;
+    heed_text_config text = {.tokens = HEED_BPE};
+    err = (heed_error){0};
+    assert_int_equal(heed_model_describe(folder, &config, &text, &err), HEED_OK);
+    assert_int_equal(heed_model_read_config(folder, arena, &c, &text, &err), HEED_OK);
+    static char json[16384], less[16384];
+    FILE *f = fopen(in_folder("config.json"), "r");
+    assert_non_null(f);
+    json[fread(json, 1, sizeof json - 1, f)] = '\0';
+    fclose(f);
+    int lines = 0;
+    for (char *line = strchr(json, '\n') + 1; *line != '}'; line = strchr(line, '\n') + 1) {
+        const char *end = strchr(line, '\n') + 1;
+        const bool null = strstr(line, "null") && strstr(line, "null") < end;
+        snprintf(less, sizeof less, "%.*s%s", (int)(line - json), json, end);
+        const bool format = strstr(line, "\"format\"") && strstr(line, "\"format\"") < end;
+        if (null || format)
+            continue;
+        assert_int_equal(read_as(less, &c, &err), HEED_FORMAT);
+        lines++;
+    }
+    assert_true(lines > 40);
+#undef OLD
 }
 
 /* What heed_translator_open says about the folder as it is, without the folder's own name. */
@@ -245,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_directory, reset),
         cmocka_unit_test_setup(test_config_round_trip, reset),
+        cmocka_unit_test_setup(test_formats_of_the_configuration, reset),
         cmocka_unit_test_setup(test_broken_directories, reset),
         cmocka_unit_test_setup(test_foreign_weights, reset),
         cmocka_unit_test_setup(test_no_directory, reset),

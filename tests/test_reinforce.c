@@ -33,7 +33,7 @@ static struct task task_new(double momentum)
     x.values = heed_param(s, "values", HEED_SHAPE(PLACES, D), normal);
     x.out = heed_param(s, "out", HEED_SHAPE(D, V), normal);
     heed_attend_build(&x.l, heed_scope_enter(s, "score"),
-                      &(heed_attend_options){.normaliser = HEED_NORMALISE_HARD,
+                      &(heed_attend_options){.normaliser = HEED_ONE(HEED_NORMALISE_HARD),
                                              .score = HEED_SCORE_ADDITIVE,
                                              .query_d = D,
                                              .key_d = D});
@@ -93,10 +93,10 @@ static void enumerate(struct task *x, double *gradient)
 {
     heed_tape_reset(x->t);
     heed_params_zero_grads(x->p);
-    x->l.options.normaliser = HEED_NORMALISE_SOFT;
+    x->l.options.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_SOFT);
     heed_memory m = memory(x, NULL);
     heed_tensor *p = heed_attend(x->t, &x->l, x->q, &m, steps(x), NULL), *total = NULL;
-    x->l.options.normaliser = HEED_NORMALISE_HARD;
+    x->l.options.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_HARD);
     for (int a = 0; a < PLACES; a++)
         for (int b = 0; b < PLACES; b++) {
             heed_real rewards[STEPS];
@@ -200,7 +200,7 @@ static void it_draws_in_training_and_takes_the_likeliest_else(void **state)
         drawn[chosen[0]]++;
     }
     heed_tape_reset(x.t);
-    x.l.options.normaliser = HEED_NORMALISE_SOFT;
+    x.l.options.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_SOFT);
     heed_memory m = memory(&x, x.values);
     heed_attend(x.t, &x.l, x.q, &m, steps(&x), &(heed_attend_extra){.weights = &soft});
     int best = 0;
@@ -209,7 +209,7 @@ static void it_draws_in_training_and_takes_the_likeliest_else(void **state)
         assert_true(fabs(drawn[i] - 4000 * p) <= 4 * sqrt(4000 * p * (1 - p)));
         best = heed_tensor_data(soft)[i] > heed_tensor_data(soft)[best] ? i : best;
     }
-    x.l.options.normaliser = HEED_NORMALISE_HARD;
+    x.l.options.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_HARD);
     heed_tape_set_training(x.t, false);
     heed_tensor *y = heed_attend(x.t, &x.l, x.q, &m, steps(&x),
                                  &(heed_attend_extra){.weights = &weights, .chosen = &chosen});

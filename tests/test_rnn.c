@@ -33,14 +33,14 @@ static heed_model_config variant(int i)
          1,
          2},
         {{.cell = HEED_RNN_GRU_AFTER, .attend = HEED_ATTEND_BEFORE, .bidirectional = true},
-         {.score = HEED_SCORE_LOCATION, .pattern = HEED_PATTERN_LOCAL_M, .window = 2},
+         {.score = HEED_SCORE_LOCATION, .pattern = HEED_ONE(HEED_PATTERN_LOCAL_M, {2})},
          2,
          1},
         {{.cell = HEED_RNN_LSTM,
           .attend = HEED_ATTEND_AFTER,
           .reverse = true,
           .input_feeding = true},
-         {.score = HEED_SCORE_GENERAL, .pattern = HEED_PATTERN_LOCAL_P, .window = 3},
+         {.score = HEED_SCORE_GENERAL, .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P, {3})},
          2,
          2},
         {{.cell = HEED_RNN_GRU_AFTER, .attend = HEED_ATTEND_AFTER},
@@ -52,7 +52,7 @@ static heed_model_config variant(int i)
          1,
          1},
         {{.cell = HEED_RNN_LSTM, .attend = HEED_ATTEND_AFTER, .bidirectional = true},
-         {.score = HEED_SCORE_ADDITIVE, .pattern = HEED_PATTERN_LOCAL_P, .window = 2},
+         {.score = HEED_SCORE_ADDITIVE, .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P, {2})},
          1,
          1},
     };
@@ -139,7 +139,7 @@ static void the_three_papers_are_pytorchs(void **state)
     c.rnn.attend = HEED_ATTEND_AFTER;
     c.rnn.input_feeding = true;
     c.attention = (heed_attention_config){
-        .score = HEED_SCORE_GENERAL, .pattern = HEED_PATTERN_LOCAL_P, .window = GOLDEN_WINDOW};
+        .score = HEED_SCORE_GENERAL, .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P, {GOLDEN_WINDOW})};
     compare(c, luong_loss, luong_gradient, COUNT(luong_gradient));
     c = (heed_model_config){.arch = HEED_ARCH_RNN,
                             .encoder_layers = 1,
@@ -169,7 +169,7 @@ static void cached_steps_are_the_forward_pass(void **state)
     c.rnn.embedding = 10;
     c.source_vocabulary = VOCABULARY + 2;
     check_model(&c);
-    c.attention.normaliser = HEED_NORMALISE_HARD;
+    c.attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_HARD);
     check_model(&c);
 }
 
@@ -393,7 +393,7 @@ static void hard_attention_learns_to_copy(void **state)
     c.d = 32;
     c.rnn.embedding = 0;
     c.label_smoothing = 0;
-    c.attention.normaliser = HEED_NORMALISE_HARD;
+    c.attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_HARD);
     heed_model *m = new_model(&c);
     heed_optimizer *o = heed_optimizer_new(
         heed_model_params(m), &(heed_optimizer_options){.kind = HEED_ADAM}, NULL, NULL);
@@ -479,12 +479,12 @@ static void wrong_configurations_are_refused(void **state)
     REFUSED(3, rnn.cell, 3, "option '--cell' is 3, expected a whole number from 0 to 2");
     REFUSED(3, rnn.attend, -1, "option '--attend' is -1, expected a whole number from 0 to 2");
     heed_model_config c = small_config_of(3);
-    c.attention.pattern = HEED_PATTERN_LOCAL_P;
-    c.attention.normaliser = HEED_NORMALISE_HARD;
+    c.attention.pattern = (heed_slot_spec)HEED_ONE(HEED_PATTERN_LOCAL_P);
+    c.attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_HARD);
     refused(&c, "hard attention draws from weights that sum to 1, those of local-p do not");
     c.d = 65536;
     refused(&c, "attention: hard");
-    c.attention.normaliser = HEED_NORMALISE_SOFT;
+    c.attention.normaliser = (heed_slot_spec){0};
     refused(&c, " GB with their gradients, this machine has ");
 
     /* Nothing to look at. */

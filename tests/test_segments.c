@@ -175,8 +175,7 @@ static void no_sentence_changes_another(void **state)
                    &(heed_mha_options){.d = D, .heads = 2});
     heed_attend_build(&l.local, heed_scope_enter(heed_params_scope(p), "local"),
                       &(heed_attend_options){.score = HEED_SCORE_ADDITIVE,
-                                             .pattern = HEED_PATTERN_LOCAL_P,
-                                             .window = 2,
+                                             .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P, {2}),
                                              .heads = 2,
                                              .query_d = D,
                                              .key_d = D});

@@ -13,17 +13,20 @@
 #define HEED_ATTENTION_H
 
 #include <heed/nn.h>
+#include <heed/options.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- five slots ---- */
+/* ---- six slots ---- */
 
-/* Attention is memory (which keys and values exist), pattern (which pairs of a query and a key may
- * meet), score (how well they match), bias (what is known before) and normaliser (how scores become
- * weights).  What can stand in each slot is a row of a table: `heed list attention`. */
+/* Attention is queries (which of them look), memory (which keys and values exist), pattern (which
+ * pairs of a query and a key may meet), score (how well they match), bias (what is known before)
+ * and normaliser (how scores become weights).  What can stand in each slot is a row of a table:
+ * `heed list attention`. */
 typedef enum heed_attention_slot {
+    HEED_SLOT_QUERIES,
     HEED_SLOT_MEMORY,
     HEED_SLOT_PATTERN,
     HEED_SLOT_SCORE,
@@ -32,22 +35,32 @@ typedef enum heed_attention_slot {
 } heed_attention_slot;
 /* What a row can do, as bits. */
 typedef enum heed_attention_ability {
-    HEED_CAN_CAUSAL = 1,  /* a query sees nothing behind its own place */
-    HEED_CAN_CROSS = 2,   /* keys of another sequence than the queries */
-    HEED_CAN_CACHE = 4,   /* one query at a time gives what all at once give */
-    HEED_CAN_WEIGHTS = 8, /* the weights can be looked at and differentiated */
-    HEED_CAN_HEADS = 16,  /* several heads side by side */
-    HEED_CAN_WIDTHS = 32, /* queries and keys of different widths */
-    HEED_CAN_LOGS = 64,   /* log-weights: weights that sum to 1 */
-    HEED_CAN_FUSED = 128, /* one fast operator, heed_attention, for score, softmax and mixture */
+    HEED_CAN_CAUSAL = 1,   /* a query sees nothing behind its own place */
+    HEED_CAN_CROSS = 2,    /* keys of another sequence than the queries */
+    HEED_CAN_CACHE = 4,    /* one query at a time gives what all at once give */
+    HEED_CAN_WEIGHTS = 8,  /* the weights can be looked at and differentiated */
+    HEED_CAN_HEADS = 16,   /* several heads side by side */
+    HEED_CAN_WIDTHS = 32,  /* queries and keys of different widths */
+    HEED_CAN_LOGS = 64,    /* log-weights: weights that sum to 1 */
+    HEED_CAN_FUSED = 128,  /* one fast operator, heed_attention, for score, softmax and mixture */
+    HEED_CAN_STACKS = 256, /* self-attention of stacks of layers, not recurrent steps alone */
+    HEED_CAN_UNION = 512,  /* a pattern among others: band:64+global:2 */
 } heed_attention_ability;
+/* A number of a row, as W of band:W. */
+typedef struct heed_row_number {
+    int64_t least, most, otherwise; /* otherwise: if it is left out */
+} heed_row_number;
+#define HEED_TERM_NUMBERS 3
 typedef struct heed_attention_info {
     heed_attention_slot slot;
-    const char *name;    /* as options say it */
+    const char *name; /* as options say it */
+    const char *form; /* with its numbers, in brackets those that may be left out: "global[:G]" */
     const char *formula; /* one line */
     const char *paper;
     const char *cost; /* for each pair, or for each query */
     unsigned can;     /* heed_attention_ability */
+    int needs, takes; /* numbers */
+    heed_row_number number[HEED_TERM_NUMBERS];
 } heed_attention_info;
 int heed_attention_count(void);
 heed_attention_info heed_attention_describe(int i);
@@ -55,7 +68,20 @@ heed_attention_info heed_attention_describe(int i);
 const char *heed_attention_slot_name(heed_attention_slot slot);
 const char *heed_attention_ability_name(heed_attention_ability ability);
 
-/* q is a query, k a key, both of one head. */
+/* The rows of the slots, in their order.  q is a query, k a key, both of one head. */
+typedef enum heed_queries_kind {
+    HEED_QUERIES_ALL,
+} heed_queries_kind;
+typedef enum heed_memory_kind {
+    HEED_MEMORY_STATES,
+    HEED_MEMORY_PERSISTENT, /* and P learned keys and values that every query sees */
+} heed_memory_kind;
+typedef enum heed_pattern_kind {
+    HEED_PATTERN_GLOBAL,  /* all keys; with G: the first G see all and are seen by all */
+    HEED_PATTERN_BAND,    /* the W keys nearest to the query's own place, that one included */
+    HEED_PATTERN_LOCAL_M, /* p = the query's own place; keys p-D to p+D */
+    HEED_PATTERN_LOCAL_P, /* p = S sigmoid(v.tanh(W q)), weights times a Gaussian around p */
+} heed_pattern_kind;
 typedef enum heed_score_kind {
     HEED_SCORE_SCALED_DOT, /* q.k / sqrt(Dk) */
     HEED_SCORE_DOT,        /* q.k */
@@ -64,31 +90,57 @@ typedef enum heed_score_kind {
     HEED_SCORE_COSINE,     /* beta cos(q, k) */
     HEED_SCORE_LOCATION,   /* q W, a number for each place, whatever the keys are */
 } heed_score_kind;
-typedef enum heed_pattern_kind {
-    HEED_PATTERN_GLOBAL,
-    HEED_PATTERN_LOCAL_M, /* p = the query's own place; keys p-D to p+D */
-    HEED_PATTERN_LOCAL_P, /* p = S sigmoid(v.tanh(W q)), weights times a Gaussian around p */
-} heed_pattern_kind;
+typedef enum heed_bias_kind {
+    HEED_BIAS_NONE,
+    HEED_BIAS_ALIBI, /* -m |i - j|, m fixed for each head */
+    HEED_BIAS_TABLE, /* a learned number for each head and distance, cut at R */
+} heed_bias_kind;
 typedef enum heed_normaliser_kind {
     HEED_NORMALISE_SOFT, /* softmax */
     HEED_NORMALISE_HARD, /* one key, drawn while the tape trains, else the likeliest */
 } heed_normaliser_kind;
-/* The words of the three, in their order, for options. */
+/* The words of the scores, in their order, for options. */
 #define HEED_SCORE_WORDS "scaled-dot", "dot", "general", "additive", "cosine", "location"
-#define HEED_PATTERN_WORDS "global", "local-m", "local-p"
-#define HEED_NORMALISER_WORDS "soft", "hard"
+
+/* What stands in a slot: terms, each a row of its table with its numbers, as "band:64+global:2"
+ * says.  A number that is 0 is left out.  No terms: the slot's first row. */
+#define HEED_SLOT_TERMS 6
+typedef struct heed_term {
+    int kind; /* the row, counted in its slot */
+    int64_t number[HEED_TERM_NUMBERS];
+} heed_term;
+typedef struct heed_slot_spec {
+    int count;
+    heed_term term[HEED_SLOT_TERMS];
+} heed_slot_spec;
+/* Initialiser of one term: HEED_ONE(HEED_PATTERN_BAND, {64}). */
+#define HEED_ONE(...)                                                                              \
+    {                                                                                              \
+        .count = 1, .term = { {.kind = __VA_ARGS__} }                                              \
+    }
+/* Refuses names and numbers that there are not, and says which there are. */
+heed_status heed_slot_parse(heed_attention_slot slot, const char *text, heed_slot_spec *spec,
+                            heed_error *err);
+/* The text that reads back the same, written to text, which is returned. */
+const char *heed_slot_format(heed_attention_slot slot, const heed_slot_spec *spec,
+                             char text[HEED_OPTION_SPEC_TEXT]);
+/* The same for tables of options: options.h, HEED_OPTION_SPEC. */
+const heed_option_spec *heed_memory_option(void);
+const heed_option_spec *heed_pattern_option(void);
+const heed_option_spec *heed_bias_option(void);
+const heed_option_spec *heed_normaliser_option(void);
 
 typedef struct heed_attend_options {
-    int score;              /* heed_score_kind */
-    int pattern;            /* heed_pattern_kind */
-    int normaliser;         /* heed_normaliser_kind */
+    int score; /* heed_score_kind */
+    heed_slot_spec memory, pattern, position_bias, normaliser;
     int heads;              /* H; 0 means 1 */
+    int kv_heads;           /* of keys and values, a divisor of H; 0 means H */
     int64_t query_d, key_d; /* columns of queries and keys, all heads together */
+    int64_t value_d;        /* of values; needed for a memory that brings its own */
     bool projected;         /* W q and U k of the additive score are there already */
     int64_t d;              /* A, columns inside the additive score; 0 means key_d */
     double beta;            /* of cosine; 0: learned, from 5 on */
     int64_t longest;        /* location: keys that a segment may have */
-    int64_t window;         /* D of local attention; 0 means 10 */
     double deviation;       /* of local-p's Gaussian; 0 means D/2, INFINITY none */
     bool causal;            /* query i sees keys 0..i of its segment */
     double dropout;         /* on the weights */
@@ -102,6 +154,8 @@ typedef struct heed_attend_layer {
                                additive v (A) */
     heed_tensor *beta;      /* cosine: softplus of it, (1) */
     heed_linear_layer place, place_out; /* local-p */
+    heed_tensor *shared_k, *shared_v;   /* persistent: (P,KvHeads*Dk), (P,KvHeads*Dv) */
+    heed_tensor *distance;              /* table: (H,L), ops.h: distance_bias */
 } heed_attend_layer;
 /* Refuses what does not go together, and names what would. */
 void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_options *options);
@@ -152,20 +206,22 @@ typedef struct heed_mha_options {
     int64_t memory_d; /* of keys and values; 0 means d */
     int heads;        /* H */
     int64_t d_k, d_v; /* per head; 0 means D/H */
+    int kv_heads;     /* of keys and values, a divisor of H; 0 means H */
     bool cross;       /* keys and values come from another sequence than the queries */
     bool causal;      /* query i sees keys 0..i of its segment */
     bool bias;        /* on the four products; the paper has none */
     int score;        /* heed_score_kind, between the projected queries and keys of a head */
-    double beta;      /* of cosine; 0: learned */
-    int64_t longest;  /* location: keys that a segment may have */
-    double dropout;   /* on the weights */
+    heed_slot_spec memory, pattern, position_bias, normaliser;
+    double beta;     /* of cosine; 0: learned */
+    int64_t longest; /* location: keys that a segment may have */
+    double dropout;  /* on the weights */
 } heed_mha_options;
 /* Self-attention makes q, k and v in one product (qkv), cross-attention k and v in one (kv). */
 typedef struct heed_mha_layer {
     heed_mha_options options;
-    heed_linear_layer qkv; /* self: (D, H*(2 Dk + Dv)) */
+    heed_linear_layer qkv; /* self: (D, H*Dk + KvHeads*(Dk+Dv)) */
     heed_linear_layer q;   /* cross: (D, H*Dk) */
-    heed_linear_layer kv;  /* cross: (memory_d, H*(Dk+Dv)) */
+    heed_linear_layer kv;  /* cross: (memory_d, KvHeads*(Dk+Dv)) */
     heed_linear_layer out; /* (H*Dv, D) */
     heed_attend_layer attend;
 } heed_mha_layer;

@@ -29,10 +29,9 @@ typedef enum heed_tying { HEED_TIE_NONE, HEED_TIE_TARGET, HEED_TIE_ALL } heed_ty
 
 /* The slots of attention, attention.h. */
 typedef struct heed_attention_config {
-    int score;      /* heed_score_kind */
-    int pattern;    /* heed_pattern_kind */
-    int normaliser; /* heed_normaliser_kind */
-    int64_t window; /* D of local attention; 0: 10 */
+    int score; /* heed_score_kind */
+    /* Of self-attention in stacks, of attention to the source in recurrent translators. */
+    heed_slot_spec memory, pattern, position_bias, normaliser;
     double beta;    /* of the cosine; 0: learned */
     double dropout; /* on weights */
 } heed_attention_config;
@@ -42,6 +41,7 @@ typedef struct heed_attention_config {
 typedef struct heed_transformer_config {
     int64_t ff;        /* d_ff */
     int64_t heads;     /* h */
+    int64_t kv_heads;  /* of keys and values; 0: heads */
     int64_t d_k, d_v;  /* 0: d / heads */
     double ff_dropout; /* inside the feed-forward network */
     int activation;    /* heed_activation */
@@ -124,6 +124,8 @@ const heed_option_bundle *heed_model_presets(void);
                         "width inside the feed-forward network"),                                  \
         HEED_OPTION_INT(owner, at.transformer.heads, "heads", "8", 1, 1024, "N",                   \
                         "attention heads"),                                                        \
+        HEED_OPTION_INT(owner, at.transformer.kv_heads, "kv-heads", "0", 0, 1024, "N",             \
+                        "heads of keys and values, a divisor of --heads; 0: heads"),               \
         HEED_OPTION_INT(owner, at.transformer.d_k, "d-k", "0", 0, 65536, "N",                      \
                         "width of a head's queries and keys; 0: d / heads"),                       \
         HEED_OPTION_INT(owner, at.transformer.d_v, "d-v", "0", 0, 65536, "N",                      \
@@ -133,13 +135,20 @@ const heed_option_bundle *heed_model_presets(void);
         HEED_OPTION_CHOICE(owner, at.attention.score, "attention-score", "scaled-dot",             \
                            HEED_WORDS(HEED_SCORE_WORDS),                                           \
                            "how well a query and a key match; 'heed list attention'"),             \
-        HEED_OPTION_CHOICE(owner, at.attention.pattern, "attention-window", "global",              \
-                           HEED_WORDS(HEED_PATTERN_WORDS), "which keys a query sees"),             \
-        HEED_OPTION_INT(owner, at.attention.window, "window", "10", 0, 1000000, "N",               \
-                        "keys on either side that local attention sees; 0: 10"),                   \
-        HEED_OPTION_CHOICE(owner, at.attention.normaliser, "attention-choice", "soft",             \
-                           HEED_WORDS(HEED_NORMALISER_WORDS),                                      \
-                           "a mixture of all that is seen, or one of them"),                       \
+        HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.pattern, "attention-pattern",         \
+                         "global", "SPEC", heed_pattern_option,                                    \
+                         "which keys a query sees: global, global:G, band:W, local-m:D, "          \
+                         "local-p:D, or several: band:64+global:2"),                               \
+        HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.normaliser, "attention-normaliser",   \
+                         "soft", "SPEC", heed_normaliser_option,                                   \
+                         "soft, a mixture of all that is seen, or hard, one of them"),             \
+        HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.memory, "attention-memory", "states", \
+                         "SPEC", heed_memory_option,                                               \
+                         "states, or persistent:N, and N learned keys and values"),                \
+        HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.position_bias, "position-bias",       \
+                         "none", "SPEC", heed_bias_option,                                         \
+                         "added to scores by distance: none, alibi, or table, learned; table:R "   \
+                         "tells distances up to R apart"),                                         \
         HEED_OPTION_REAL(owner, at.attention.beta, "attention-beta", "0", 0, 1000, "B",            \
                          "sharpening of the cosine score; 0: learned"),                            \
         HEED_OPTION_REAL(owner, at.attention.dropout, "attention-dropout", "0", 0, 0.95, "P",      \

@@ -31,7 +31,17 @@ typedef enum heed_option_type {
     HEED_OPTION_TYPE_TEXT,   /* const char *, NULL if not given */
     HEED_OPTION_TYPE_LIST,   /* heed_option_list; given again, it grows */
     HEED_OPTION_TYPE_CHOICE, /* int: index into the choices */
+    HEED_OPTION_TYPE_SPEC,   /* a struct that is written as a text: "band:64+global:2" */
 } heed_option_type;
+
+/* How the texts of a SPEC are read and written.  parse() says what is wrong in err.  format()
+ * writes the text that reads back the same, at most HEED_OPTION_SPEC_TEXT bytes with its end. */
+#define HEED_OPTION_SPEC_TEXT 256
+typedef struct heed_option_spec {
+    size_t size; /* of the struct */
+    heed_status (*parse)(const char *text, void *value, heed_error *err);
+    const char *(*format)(const void *value, char text[HEED_OPTION_SPEC_TEXT]);
+} heed_option_spec;
 
 typedef struct heed_option_list {
     const char *const *items;
@@ -48,6 +58,7 @@ typedef struct heed_option {
     int64_t least, most;        /* INT: both included; 0, 0 means no limit */
     double low, high;           /* REAL: both included; 0, 0 means no limit */
     const char *const *choices; /* CHOICE: ended by NULL */
+    const heed_option_spec *(*spec)(void); /* SPEC */
 } heed_option;
 
 /* The field's offset; a field of another type than the option's does not compile. */
@@ -56,32 +67,37 @@ typedef struct heed_option {
 #define HEED_OPTION_BOOL(owner, field, name, preset, help)                                         \
     {                                                                                              \
         name, HEED_OPTION_TYPE_BOOL, HEED_OPTION_FIELD(bool, owner, field), preset, NULL, help, 0, \
-            0, 0, 0, NULL                                                                          \
+            0, 0, 0, NULL, NULL                                                                    \
     }
 #define HEED_OPTION_INT(owner, field, name, preset, least, most, value, help)                      \
     {                                                                                              \
         name, HEED_OPTION_TYPE_INT, HEED_OPTION_FIELD(int64_t, owner, field), preset, value, help, \
-            least, most, 0, 0, NULL                                                                \
+            least, most, 0, 0, NULL, NULL                                                          \
     }
 #define HEED_OPTION_REAL(owner, field, name, preset, low, high, value, help)                       \
     {                                                                                              \
         name, HEED_OPTION_TYPE_REAL, HEED_OPTION_FIELD(double, owner, field), preset, value, help, \
-            0, 0, low, high, NULL                                                                  \
+            0, 0, low, high, NULL, NULL                                                            \
     }
 #define HEED_OPTION_TEXT(owner, field, name, preset, value, help)                                  \
     {                                                                                              \
         name, HEED_OPTION_TYPE_TEXT, HEED_OPTION_FIELD(const char *, owner, field), preset, value, \
-            help, 0, 0, 0, 0, NULL                                                                 \
+            help, 0, 0, 0, 0, NULL, NULL                                                           \
     }
 #define HEED_OPTION_LIST(owner, field, name, value, help)                                          \
     {                                                                                              \
         name, HEED_OPTION_TYPE_LIST, HEED_OPTION_FIELD(heed_option_list, owner, field), NULL,      \
-            value, help, 0, 0, 0, 0, NULL                                                          \
+            value, help, 0, 0, 0, 0, NULL, NULL                                                    \
     }
 #define HEED_OPTION_CHOICE(owner, field, name, preset, choices, help)                              \
     {                                                                                              \
         name, HEED_OPTION_TYPE_CHOICE, HEED_OPTION_FIELD(int, owner, field), preset, NULL, help,   \
-            0, 0, 0, 0, choices                                                                    \
+            0, 0, 0, 0, choices, NULL                                                              \
+    }
+#define HEED_OPTION_SPEC(owner, type, field, name, preset, value, spec, help)                      \
+    {                                                                                              \
+        name, HEED_OPTION_TYPE_SPEC, HEED_OPTION_FIELD(type, owner, field), preset, value, help,   \
+            0, 0, 0, 0, NULL, spec                                                                 \
     }
 
 /* Several options under one name: --preset tiny.  Applied after the defaults and before the config

@@ -11,10 +11,9 @@
 #include "attention/attend.h"
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "nn/params.h"
 #include <math.h>
-
-#define WINDOW 10 /* D in the paper */
 
 void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_options *options)
 {
@@ -22,17 +21,23 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
     *l = (heed_attend_layer){.options = *options};
     if (heed__attend_check(options, &err)) {
         heed__scope_fail(s, err.status, "%s", err.text);
-        l->options = (heed_attend_options){.heads = 1};
+        l->options = (heed_attend_options){.heads = 1, .kv_heads = 1};
         return;
     }
     heed_attend_options *o = &l->options;
     o->heads = o->heads ? o->heads : 1;
+    o->kv_heads = o->kv_heads ? o->kv_heads : o->heads;
     o->d = o->d ? o->d : o->key_d;
-    o->window = o->window ? o->window : WINDOW;
-    o->deviation = o->deviation > 0 ? o->deviation : (double)o->window / 2;
+    o->memory = heed__slot_complete(HEED_SLOT_MEMORY, &o->memory);
+    o->pattern = heed__slot_complete(HEED_SLOT_PATTERN, &o->pattern);
+    o->position_bias = heed__slot_complete(HEED_SLOT_BIAS, &o->position_bias);
+    o->normaliser = heed__slot_complete(HEED_SLOT_NORMALISER, &o->normaliser);
+    o->deviation = o->deviation > 0 ? o->deviation : (double)o->pattern.term[0].number[0] / 2;
     if (heed__score_of(l)->build)
         heed__score_of(l)->build(l, s);
-    heed__pattern_build(l, s);
+    heed__local_p_build(l, s);
+    heed__bias_build(l, s);
+    heed__memory_build(l, s);
 }
 
 heed_memory heed_attend_memory(heed_tape *t, const heed_attend_layer *l, heed_tensor *states,
@@ -47,13 +52,20 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
                                  const heed_memory *m, bool causal, const heed_pairs *p,
                                  const heed_attend_extra *extra)
 {
+    const heed_attend_options *o = &l->options;
     return heed_attention(t, q, m->keys, m->values, p->queries, p->keys,
-                          &(heed_attention_options){.heads = p->heads,
-                                                    .causal = causal,
-                                                    .scale = heed__score_of(l)->scaled ? 0 : 1,
-                                                    .dropout = l->options.dropout,
-                                                    .bias = extra->bias,
-                                                    .probabilities = extra->weights});
+                          &(heed_attention_options){
+                              .heads = p->heads,
+                              .kv_heads = o->kv_heads,
+                              .causal = causal,
+                              .scale = heed__score_of(l)->scaled ? 0 : 1,
+                              .dropout = o->dropout,
+                              .bias = extra->bias,
+                              .distance_bias = heed__bias_by_distance(
+                                  t, l, causal, heed__max(p->queries->longest, p->keys->longest)),
+                              .shared_k = l->shared_k,
+                              .shared_v = l->shared_v,
+                              .probabilities = extra->weights});
 }
 
 /* Weights (flat) from scores. */
@@ -61,7 +73,7 @@ static heed_tensor *weigh(heed_tape *t, const heed_attend_layer *l, heed_tensor 
                           heed_tensor *gate, const heed_pairs *p, const heed_attend_extra *extra)
 {
     heed_tensor *logs, *weights;
-    const bool hard = l->options.normaliser == HEED_NORMALISE_HARD;
+    const bool hard = heed__slot_kind(&l->options.normaliser) == HEED_NORMALISE_HARD;
     weights = heed_pairs_softmax(t, scores, p, hard || extra->log_weights ? &logs : NULL);
     if (extra->log_weights)
         *extra->log_weights = logs;
@@ -75,15 +87,16 @@ static heed_tensor *weigh(heed_tape *t, const heed_attend_layer *l, heed_tensor 
     return weights;
 }
 
+/* gate, what weights are multiplied with; mask, what is added to scores: both or either NULL. */
 static heed_tensor *attend_by_parts(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
-                                    const heed_memory *m, heed_tensor *gate, const heed_pairs *p,
-                                    const heed_attend_extra *extra)
+                                    const heed_memory *m, heed_tensor *gate, heed_tensor *mask,
+                                    const heed_pairs *p, const heed_attend_extra *extra)
 {
     const heed__score *score = heed__score_of(l);
     if (extra->bias)
         return heed_tape_fail(t, HEED_ARGUMENT,
                               "attention: a bias needs a score that is a product, over all keys");
-    if (extra->log_weights && l->options.pattern == HEED_PATTERN_LOCAL_P)
+    if (extra->log_weights && !heed__pattern_is_fixed(&l->options.pattern))
         return heed_tape_fail(t, HEED_ARGUMENT,
                               "attention: the weights of local-p do not sum to 1 and have no "
                               "log-weights");
@@ -91,6 +104,7 @@ static heed_tensor *attend_by_parts(heed_tape *t, const heed_attend_layer *l, he
     heed_tensor *scores =
         score->scores ? score->scores(t, l, q, m->keys, p)
                       : heed_pairs_dot(t, q, m->keys, score->scaled ? 1 / sqrt(root) : 1, p);
+    scores = mask ? heed_add(t, scores, mask) : scores;
     heed_tensor *weights = weigh(t, l, scores, gate, p, extra);
     if (!m->values)
         return weights;
@@ -118,11 +132,11 @@ heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *
                               queries ? "keys" : "queries");
     heed_pairs p = {.queries = queries, .keys = memory->segments, .heads = o->heads};
     const bool causal = o->causal && !extra->all_past;
-    heed_tensor *gate, *asked = score->query ? score->query(t, l, q, &p) : q;
-    if (!score->scores && !o->single && o->pattern == HEED_PATTERN_GLOBAL &&
-        o->normaliser == HEED_NORMALISE_SOFT && memory->values && !extra->log_weights)
+    heed_tensor *gate, *mask, *asked = score->query ? score->query(t, l, q, &p) : q;
+    if (!o->single && heed__pattern_is_whole(&o->pattern) && heed__attend_can(o) & HEED_CAN_FUSED &&
+        memory->values && !extra->log_weights)
         return attend_fused(t, l, asked, memory, causal, &p, extra);
-    if (!heed__pattern_windows(t, l, q, causal, extra->place, &p, &gate))
+    if (!heed__pattern_windows(t, l, q, extra->place, &p, &gate, &mask))
         return NULL;
-    return attend_by_parts(t, l, asked, memory, gate, &p, extra);
+    return attend_by_parts(t, l, asked, memory, gate, mask, &p, extra);
 }

@@ -1,9 +1,11 @@
-/* attend.h (internal): what a row of the table of scores is, for attend.c, which puts the slots
- * together, and score.c, which has the rows. */
+/* attend.h (internal): what a row of a slot is, for attend.c, which puts the slots together, and
+ * the files that have the rows. */
 #ifndef HEED_ATTENTION_ATTEND_H
 #define HEED_ATTENTION_ATTEND_H
 
 #include <heed/attention.h>
+
+/* ---- rows ---- */
 
 typedef struct heed__score {
     /* NULL where there is nothing to do. */
@@ -17,18 +19,113 @@ typedef struct heed__score {
                            const heed_pairs *p);
     bool scaled;
 } heed__score;
+
+/* A query of a pattern: number i of a segment's `queries`, which has `keys`. */
+typedef struct heed__pattern_query {
+    int head;
+    int64_t i, queries, keys;
+    bool causal; /* keys behind i are not seen, whatever the ranges say */
+} heed__pattern_query;
+typedef struct heed__pattern {
+    /* The keys that q sees, in ascending order, steps of 1 (ops.h: heed_key_range): how many ranges
+     * were written, at most `most`. */
+    int (*ranges)(const heed_term *term, const heed__pattern_query *q, heed_key_range *out);
+    int most;
+} heed__pattern;
+
+/* A row of a table: its facts, and what its slot asks of it. */
+typedef struct heed__slot_row {
+    heed_attention_info info;
+    const heed__score *score;     /* of scores */
+    const heed__pattern *pattern; /* of patterns; NULL where keys depend on more than positions */
+} heed__slot_row;
+
+/* Every row, slot by slot, in the order of its heed_..._kind.  A new mechanism is a file that has
+ * its row, a line here and its kind in attention.h. */
+#define HEED_ATTENTION_ROWS(X)                                                                     \
+    X(queries_all)                                                                                 \
+    X(memory_states)                                                                               \
+    X(memory_persistent)                                                                           \
+    X(pattern_global)                                                                              \
+    X(pattern_band)                                                                                \
+    X(pattern_local_m)                                                                             \
+    X(pattern_local_p)                                                                             \
+    X(score_scaled_dot)                                                                            \
+    X(score_dot)                                                                                   \
+    X(score_general)                                                                               \
+    X(score_additive)                                                                              \
+    X(score_cosine)                                                                                \
+    X(score_location)                                                                              \
+    X(bias_none)                                                                                   \
+    X(bias_alibi)                                                                                  \
+    X(bias_table)                                                                                  \
+    X(normaliser_soft)                                                                             \
+    X(normaliser_hard)
+#define HEED__DECLARE_ROW(name) extern const heed__slot_row heed__##name;
+HEED_ATTENTION_ROWS(HEED__DECLARE_ROW)
+
+/* What most rows can. */
+#define HEED__CAN_ALWAYS (HEED_CAN_CROSS | HEED_CAN_CACHE | HEED_CAN_WEIGHTS)
+#define HEED__CAN_USUAL                                                                            \
+    (HEED__CAN_ALWAYS | HEED_CAN_CAUSAL | HEED_CAN_HEADS | HEED_CAN_LOGS | HEED_CAN_STACKS)
 #define HEED__COSINE_EPS 1e-6 /* the shortest length that a cosine divides by */
-/* score.c */
+
+/* ---- the table: registry.c ---- */
+
+/* Row `kind` of a slot; NULL if there is none. */
+const heed__slot_row *heed__row_of(heed_attention_slot slot, int kind);
+/* "general, additive or location": the rows of a slot that can do all of this. */
+#define HEED__ROWS_TEXT 192
+const char *heed__rows_that_can(heed_attention_slot slot, unsigned can, char text[HEED__ROWS_TEXT]);
+/* What does not go together. */
+heed_status heed__attend_check(const heed_attend_options *o, heed_error *err);
+/* What all slots can. */
+unsigned heed__attend_can(const heed_attend_options *o);
 const heed__score *heed__score_of(const heed_attend_layer *l);
 
-/* pattern.c: what local-p needs; then the window of each query, in *p; *gate is what its weights
- * are multiplied with, or NULL. */
-void heed__pattern_build(heed_attend_layer *l, heed_scope s);
-bool heed__pattern_windows(heed_tape *t, const heed_attend_layer *l, heed_tensor *q, bool causal,
-                           const int32_t *place, heed_pairs *p, heed_tensor **gate);
+/* ---- specs: slot_spec.c ---- */
 
-/* registry.c: the row of a slot, and what does not go together. */
-const heed_attention_info *heed__attention_row(heed_attention_slot slot, int kind);
-heed_status heed__attend_check(const heed_attend_options *o, heed_error *err);
+/* The first term's row. */
+int heed__slot_kind(const heed_slot_spec *spec);
+/* Refuses what the slot's table does not have. */
+heed_status heed__slot_check(heed_attention_slot slot, const heed_slot_spec *spec, heed_error *err);
+/* At least one term, every number given. */
+heed_slot_spec heed__slot_complete(heed_attention_slot slot, const heed_slot_spec *spec);
+
+/* ---- patterns: pattern_*.c ---- */
+
+/* Whether every query sees all keys. */
+bool heed__pattern_is_whole(const heed_slot_spec *pattern);
+/* The union of the terms' ranges, causal included, and how many these may be at most; false for a
+ * pattern whose keys depend on more than positions. */
+bool heed__pattern_is_fixed(const heed_slot_spec *pattern);
+int heed__pattern_ranges(const heed_slot_spec *pattern, const heed__pattern_query *q,
+                         heed_key_range *out);
+#define HEED__PATTERN_RANGES (4 * HEED_SLOT_TERMS)
+
+/* What local-p needs; then each query's predicted place p (N,H), in keys, and what its weights are
+ * multiplied with. */
+void heed__local_p_build(heed_attend_layer *l, heed_scope s);
+heed_tensor *heed__local_p_centre(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                                  const heed_pairs *p);
+
+/* The window of each query, in *p; *gate is what its weights are multiplied with, *mask (flat) what
+ * is added to its scores, both or either NULL.  False after an error of the tape. */
+bool heed__pattern_windows(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                           const int32_t *place, heed_pairs *p, heed_tensor **gate,
+                           heed_tensor **mask);
+
+/* ---- biases: bias_distance.c ---- */
+
+void heed__bias_build(heed_attend_layer *l, heed_scope s);
+/* ops.h: distance_bias, for segments of up to `longest`; NULL: none. */
+heed_tensor *heed__bias_by_distance(heed_tape *t, const heed_attend_layer *l, bool causal,
+                                    int64_t longest);
+/* m of ALiBi: -m |i - j| is added in this head of `heads`. */
+double heed__alibi_slope(int head, int heads);
+
+/* ---- memories: memory_persistent.c ---- */
+
+void heed__memory_build(heed_attend_layer *l, heed_scope s);
 
 #endif

@@ -4,8 +4,9 @@
  *   head_i = softmax(Q W_i^Q (K W_i^K)^T / sqrt(Dk)) V W_i^V, or another score of the same two
  *
  * x (N,D), memory (M,memory_d) -> (N,D).  The W_i^Q of all heads are the columns of one matrix, and
- * so are the W_i^K and W_i^V: self-attention has qkv = [Q | K | V], cross-attention q and
- * kv = [K | V]; the heads read their columns of the product in place.
+ * so are the W_i^K and W_i^V, which several heads may share (kv_heads): self-attention has qkv =
+ * [Q | K | V], cross-attention q and kv = [K | V]; the heads read their columns of the product in
+ * place.
  * Refuses at build: D that H does not divide unless d_k and d_v are given; a memory_d of its own
  * without cross.  At apply: a memory other than x without cross. */
 #include "attention/mha.h"
@@ -26,6 +27,10 @@ static bool refused(heed_scope s, const heed_mha_options *o)
                          "mha: %d heads do not divide d = %lld; choose heads that do, or give d_k "
                          "and d_v",
                          o->heads, (long long)o->d);
+    else if (o->kv_heads < 0 || (o->kv_heads && o->heads % o->kv_heads))
+        heed__scope_fail(s, HEED_ARGUMENT,
+                         "mha: kv_heads is %d, expected a divisor of heads = %d, or 0", o->kv_heads,
+                         o->heads);
     else if (!o->cross && o->memory_d && o->memory_d != o->d)
         heed__scope_fail(s, HEED_ARGUMENT,
                          "mha: memory_d is %lld, expected d = %lld without cross: "
@@ -51,21 +56,29 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
         o->d_v = o->d / o->heads;
     if (!o->memory_d)
         o->memory_d = o->d;
-    const int64_t h = o->heads;
+    if (!o->kv_heads)
+        o->kv_heads = o->heads;
+    const int64_t h = o->heads, g = o->kv_heads;
     if (o->cross) {
         heed_linear_build(&l->q, heed_scope_enter(s, "q"), o->d, h * o->d_k, HEED_IDENTITY,
                           o->bias);
-        heed_linear_build(&l->kv, heed_scope_enter(s, "kv"), o->memory_d, h * (o->d_k + o->d_v),
+        heed_linear_build(&l->kv, heed_scope_enter(s, "kv"), o->memory_d, g * (o->d_k + o->d_v),
                           HEED_IDENTITY, o->bias);
     } else {
-        heed_linear_build(&l->qkv, heed_scope_enter(s, "qkv"), o->d, h * (2 * o->d_k + o->d_v),
-                          HEED_IDENTITY, o->bias);
+        heed_linear_build(&l->qkv, heed_scope_enter(s, "qkv"), o->d,
+                          h * o->d_k + g * (o->d_k + o->d_v), HEED_IDENTITY, o->bias);
     }
     heed_attend_build(&l->attend, heed_scope_enter(s, "score"),
                       &(heed_attend_options){.score = o->score,
+                                             .memory = o->memory,
+                                             .pattern = o->pattern,
+                                             .position_bias = o->position_bias,
+                                             .normaliser = o->normaliser,
                                              .heads = o->heads,
+                                             .kv_heads = o->kv_heads,
                                              .query_d = h * o->d_k,
-                                             .key_d = h * o->d_k,
+                                             .key_d = g * o->d_k,
+                                             .value_d = g * o->d_v,
                                              .projected = true,
                                              .beta = o->beta,
                                              .longest = o->longest,
@@ -80,7 +93,7 @@ heed_tensor *heed__mha_attend(heed_tape *t, const heed_mha_layer *l, heed_tensor
                               const heed_segments *keys, const heed_attend_extra *extra)
 {
     const heed_mha_options *o = &l->options;
-    const int64_t k_cols = o->heads * o->d_k, v_cols = o->heads * o->d_v;
+    const int64_t k_cols = o->kv_heads * o->d_k, v_cols = o->kv_heads * o->d_v;
     heed_tensor *k = heed_slice_cols(t, kv, 0, k_cols);
     heed_tensor *v = heed_slice_cols(t, kv, k_cols, k_cols + v_cols);
     const heed_memory memory = heed_attend_memory(t, &l->attend, k, v, keys);
@@ -91,10 +104,10 @@ heed_tensor *heed__mha_project(heed_tape *t, const heed_mha_layer *l, heed_tenso
                                heed_tensor **kv)
 {
     const heed_mha_options *o = &l->options;
-    const int64_t k_cols = o->heads * o->d_k, v_cols = o->heads * o->d_v;
-    heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x); /* (N, H*(2*Dk+Dv)) */
-    *kv = heed_slice_cols(t, qkv, k_cols, 2 * k_cols + v_cols);
-    return heed_slice_cols(t, qkv, 0, k_cols);
+    const int64_t q_cols = o->heads * o->d_k, kv_cols = o->kv_heads * (o->d_k + o->d_v);
+    heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x); /* (N, H*Dk + KvHeads*(Dk+Dv)) */
+    *kv = heed_slice_cols(t, qkv, q_cols, q_cols + kv_cols);
+    return heed_slice_cols(t, qkv, 0, q_cols);
 }
 
 heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
@@ -104,7 +117,7 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
     const heed_mha_options *o = &l->options;
     heed_tensor *q, *kv;
     if (o->cross) {
-        kv = heed_linear_apply(t, &l->kv, memory); /* (M, H*(Dk+Dv)) */
+        kv = heed_linear_apply(t, &l->kv, memory); /* (M, KvHeads*(Dk+Dv)) */
         q = heed_linear_apply(t, &l->q, x);        /* (N, H*Dk) */
     } else {
         if (extra && extra->weights)

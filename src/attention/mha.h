@@ -5,7 +5,7 @@
 
 #include <heed/attention.h>
 
-/* Self-attention's queries (N,H*Dk) and, side by side, keys and values (N,H*(Dk+Dv)) of x. */
+/* Self-attention's queries (N,H*Dk) and, side by side, keys and values (N,KvHeads*(Dk+Dv)) of x. */
 heed_tensor *heed__mha_project(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
                                heed_tensor **kv);
 /* concat(head_i) W^O of queries over keys and values that lie side by side. */

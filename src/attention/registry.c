@@ -5,43 +5,8 @@
 #include "base/error.h"
 #include <stdio.h>
 
-#define ALWAYS (HEED_CAN_CROSS | HEED_CAN_CACHE | HEED_CAN_WEIGHTS)
-#define SCORE (ALWAYS | HEED_CAN_CAUSAL | HEED_CAN_HEADS | HEED_CAN_LOGS)
-
-/* Slot by slot; within one, in the order of its heed_..._kind. */
-static const heed_attention_info rows[] = {
-    {HEED_SLOT_MEMORY, "states", "K = V = H, or projections of them", "Bahdanau et al. 2015",
-     "nothing", SCORE | HEED_CAN_WIDTHS | HEED_CAN_FUSED},
-
-    {HEED_SLOT_PATTERN, "global", "query i sees every key of its sentence", "Bahdanau et al. 2015",
-     "S pairs a query", SCORE | HEED_CAN_WIDTHS | HEED_CAN_FUSED},
-    {HEED_SLOT_PATTERN, "local-m", "query i sees keys p-D to p+D, p = i", "Luong et al. 2015",
-     "2D+1 pairs a query", SCORE | HEED_CAN_WIDTHS},
-    {HEED_SLOT_PATTERN, "local-p",
-     "p = S sigmoid(v.tanh(W q)), keys p-D to p+D, weights times exp(-(j-p)^2 / 2 (D/2)^2)",
-     "Luong et al. 2015", "2D+1 pairs and a W a query", ALWAYS | HEED_CAN_HEADS | HEED_CAN_WIDTHS},
-
-    {HEED_SLOT_SCORE, "scaled-dot", "q.k / sqrt(Dk)", "Vaswani et al. 2017", "Dk a pair",
-     SCORE | HEED_CAN_FUSED},
-    {HEED_SLOT_SCORE, "dot", "q.k", "Luong et al. 2015", "Dk a pair", SCORE | HEED_CAN_FUSED},
-    {HEED_SLOT_SCORE, "general", "q W k", "Luong et al. 2015", "Dk a pair and a W a query",
-     SCORE | HEED_CAN_WIDTHS | HEED_CAN_FUSED},
-    {HEED_SLOT_SCORE, "additive", "v.tanh(W q + U k)", "Bahdanau et al. 2015",
-     "A tanh a pair, a W a query, a U a key", SCORE | HEED_CAN_WIDTHS},
-    {HEED_SLOT_SCORE, "cosine", "beta q.k / |q||k|", "Graves et al. 2014", "Dk a pair",
-     SCORE | HEED_CAN_FUSED},
-    {HEED_SLOT_SCORE, "location", "(W q)[j], whatever key j is", "Luong et al. 2015", "a W a query",
-     SCORE | HEED_CAN_WIDTHS},
-
-    {HEED_SLOT_BIAS, "table", "a number for each head, query and key, added to the score",
-     "Raffel et al. 2020", "one a pair", SCORE | HEED_CAN_FUSED},
-
-    {HEED_SLOT_NORMALISER, "soft", "softmax over the keys that a query sees",
-     "Bahdanau et al. 2015", "an exp a pair", SCORE | HEED_CAN_WIDTHS | HEED_CAN_FUSED},
-    {HEED_SLOT_NORMALISER, "hard",
-     "one key, drawn in training (gradient by REINFORCE, moving baseline), else the likeliest",
-     "Xu et al. 2015", "an exp a pair", SCORE | HEED_CAN_WIDTHS},
-};
+#define POINTER(name) &heed__##name,
+static const heed__slot_row *const rows[] = {HEED_ATTENTION_ROWS(POINTER)};
 #define N_ROWS ((int)(sizeof rows / sizeof *rows))
 
 int heed_attention_count(void)
@@ -51,51 +16,73 @@ int heed_attention_count(void)
 
 heed_attention_info heed_attention_describe(int i)
 {
-    return i >= 0 && i < N_ROWS ? rows[i] : (heed_attention_info){0};
+    return i >= 0 && i < N_ROWS ? rows[i]->info : (heed_attention_info){0};
 }
 
 const char *heed_attention_slot_name(heed_attention_slot slot)
 {
-    static const char *const names[] = {"memory", "pattern", "score", "bias", "normaliser"};
+    static const char *const names[] = {"queries", "memory", "pattern",
+                                        "score",   "bias",   "normaliser"};
     return slot <= HEED_SLOT_NORMALISER ? names[slot] : NULL;
 }
 
 const char *heed_attention_ability_name(heed_attention_ability ability)
 {
-    static const char *const names[] = {"causal", "cross",  "cache", "weights",
-                                        "heads",  "widths", "logs",  "fused"};
+    static const char *const names[] = {"causal", "cross", "cache", "weights", "heads",
+                                        "widths", "logs",  "fused", "stacks",  "union"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (ability == 1u << i)
             return names[i];
     return NULL;
 }
 
-const heed_attention_info *heed__attention_row(heed_attention_slot slot, int kind)
+const heed__slot_row *heed__row_of(heed_attention_slot slot, int kind)
 {
-    for (int i = 0; i < N_ROWS; i++)
-        if (rows[i].slot == slot && kind-- == 0)
-            return &rows[i];
+    for (int i = 0; kind >= 0 && i < N_ROWS; i++)
+        if (rows[i]->info.slot == slot && kind-- == 0)
+            return rows[i];
     return NULL;
+}
+
+const heed__score *heed__score_of(const heed_attend_layer *l)
+{
+    return heed__row_of(HEED_SLOT_SCORE, l->options.score)->score;
+}
+
+/* What all terms can. */
+static unsigned terms_can(heed_attention_slot slot, const heed_slot_spec *spec)
+{
+    unsigned can = heed__row_of(slot, heed__slot_kind(spec))->info.can;
+    for (int i = 1; i < spec->count; i++)
+        can &= heed__row_of(slot, spec->term[i].kind)->info.can;
+    return can;
+}
+
+unsigned heed__attend_can(const heed_attend_options *o)
+{
+    return heed__row_of(HEED_SLOT_SCORE, o->score)->info.can &
+           terms_can(HEED_SLOT_MEMORY, &o->memory) & terms_can(HEED_SLOT_PATTERN, &o->pattern) &
+           terms_can(HEED_SLOT_BIAS, &o->position_bias) &
+           terms_can(HEED_SLOT_NORMALISER, &o->normaliser);
 }
 
 /* ---- what goes together ---- */
 
-/* "general, additive or location": the rows of a slot that can do all of this. */
-static const char *those_that_can(heed_attention_slot slot, unsigned can, char text[128])
+const char *heed__rows_that_can(heed_attention_slot slot, unsigned can, char text[HEED__ROWS_TEXT])
 {
     const char *names[N_ROWS];
     int n = 0;
     for (int i = 0; i < N_ROWS; i++)
-        if (rows[i].slot == slot && (rows[i].can & can) == can)
-            names[n++] = rows[i].name;
-    int at = 0;
+        if (rows[i]->info.slot == slot && (rows[i]->info.can & can) == can)
+            names[n++] = rows[i]->info.name;
+    size_t at = 0;
     text[0] = '\0';
-    for (int i = 0; i < n; i++)
-        at += snprintf(text + at, 128 - (size_t)at, "%s%s",
-                       i == 0       ? ""
-                       : i == n - 1 ? " or "
-                                    : ", ",
-                       names[i]);
+    for (int i = 0; i < n && at < HEED__ROWS_TEXT; i++)
+        at += (size_t)snprintf(text + at, HEED__ROWS_TEXT - at, "%s%s",
+                               i == 0       ? ""
+                               : i == n - 1 ? " or "
+                                            : ", ",
+                               names[i]);
     return text;
 }
 
@@ -103,70 +90,113 @@ static heed_status check_kinds(const heed_attend_options *o, heed_error *err)
 {
     const struct {
         heed_attention_slot slot;
-        int kind;
-    } kinds[] = {{HEED_SLOT_SCORE, o->score},
+        heed_slot_spec spec;
+    } slots[] = {{HEED_SLOT_SCORE, {1, {{o->score, {0}}}}},
                  {HEED_SLOT_PATTERN, o->pattern},
+                 {HEED_SLOT_MEMORY, o->memory},
+                 {HEED_SLOT_BIAS, o->position_bias},
                  {HEED_SLOT_NORMALISER, o->normaliser}};
-    for (int i = 0; i < 3; i++) {
-        char text[128];
-        if (kinds[i].kind < 0 || !heed__attention_row(kinds[i].slot, kinds[i].kind))
-            return heed__fail(err, HEED_ARGUMENT, "attention: there is no %s %d, only %s",
-                              heed_attention_slot_name(kinds[i].slot), kinds[i].kind,
-                              those_that_can(kinds[i].slot, 0, text));
-    }
+    heed_error why = {0};
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
+        if (heed__slot_check(slots[i].slot, &slots[i].spec, &why))
+            return heed__fail(err, HEED_ARGUMENT, "attention: %s", why.text);
     return HEED_OK;
 }
 
 static heed_status check_sizes(const heed_attend_options *o, heed_error *err)
 {
-    const int heads = o->heads ? o->heads : 1;
-    if (heads < 1 || o->query_d < 1 || o->key_d < 1 || o->query_d % heads || o->key_d % heads ||
-        o->d < 0 || o->d % heads)
+    const int heads = o->heads ? o->heads : 1, kv_heads = o->kv_heads ? o->kv_heads : heads;
+    if (heads < 1 || o->query_d < 1 || o->key_d < 1 || o->query_d % heads || o->d < 0 ||
+        o->d % heads)
         return heed__fail(err, HEED_ARGUMENT,
                           "attention: queries of %lld columns, keys of %lld, additive width %lld, "
                           "expected multiples of %d heads",
                           (long long)o->query_d, (long long)o->key_d, (long long)o->d, heads);
+    if (kv_heads < 1 || heads % kv_heads || o->key_d % kv_heads || o->value_d % kv_heads)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %d heads, keys of %lld columns and values of %lld, expected "
+                          "multiples of %d heads of keys and values",
+                          heads, (long long)o->key_d, (long long)o->value_d, kv_heads);
     if (!(o->dropout >= 0 && o->dropout < 1))
         return heed__fail(err, HEED_ARGUMENT, "attention: dropout is %g, expected 0 <= rate < 1",
                           o->dropout);
-    if (!(o->beta >= 0))
-        return heed__fail(err, HEED_ARGUMENT, "attention: beta is %g, expected 0 or more", o->beta);
-    if (o->window < 0 || !(o->deviation >= 0))
+    if (!(o->beta >= 0) || !(o->deviation >= 0))
         return heed__fail(err, HEED_ARGUMENT,
-                          "attention: window %lld and deviation %g, expected none below 0",
-                          (long long)o->window, o->deviation);
+                          "attention: beta is %g and deviation %g, expected 0 or more", o->beta,
+                          o->deviation);
     if (o->score == HEED_SCORE_LOCATION && o->longest < 1)
         return heed__fail(err, HEED_ARGUMENT,
                           "attention: location needs `longest`, the keys that a segment may have, "
                           "found %lld",
                           (long long)o->longest);
+    if (heed__slot_kind(&o->memory) == HEED_MEMORY_PERSISTENT && o->value_d < 1)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: persistent memory needs `value_d`, the columns of values, "
+                          "found %lld",
+                          (long long)o->value_d);
+    return HEED_OK;
+}
+
+/* What one operator alone can do, and so what else must let it. */
+static heed_status check_fused(const heed_attend_options *o, heed_error *err)
+{
+    const heed_attention_info *bias =
+        &heed__row_of(HEED_SLOT_BIAS, heed__slot_kind(&o->position_bias))->info;
+    const int heads = o->heads ? o->heads : 1;
+    const char *what = heed__slot_kind(&o->memory) == HEED_MEMORY_PERSISTENT  ? "persistent memory"
+                       : heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE ? bias->name
+                       : o->kv_heads && o->kv_heads != heads ? "fewer heads of keys than of queries"
+                                                             : NULL;
+    char text[HEED__ROWS_TEXT];
+    if (!what)
+        return HEED_OK;
+    if (!(heed__row_of(HEED_SLOT_SCORE, o->score)->info.can & HEED_CAN_FUSED))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s needs a score that is a product: use %s", what,
+                          heed__rows_that_can(HEED_SLOT_SCORE, HEED_CAN_FUSED, text));
+    if (!(terms_can(HEED_SLOT_PATTERN, &o->pattern) & HEED_CAN_FUSED))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s needs a pattern that follows from positions: use %s", what,
+                          heed__rows_that_can(HEED_SLOT_PATTERN, HEED_CAN_FUSED, text));
+    if (!(terms_can(HEED_SLOT_NORMALISER, &o->normaliser) & HEED_CAN_FUSED))
+        return heed__fail(err, HEED_ARGUMENT, "attention: %s mixes all that is seen: use %s", what,
+                          heed__rows_that_can(HEED_SLOT_NORMALISER, HEED_CAN_FUSED, text));
+    if (o->single)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s is for layers that look at a whole sequence at once, not "
+                          "for recurrent steps",
+                          what);
     return HEED_OK;
 }
 
 heed_status heed__attend_check(const heed_attend_options *o, heed_error *err)
 {
     heed_status status = check_kinds(o, err);
-    if (status || (status = check_sizes(o, err)))
+    if (status || (status = check_sizes(o, err)) || (status = check_fused(o, err)))
         return status;
-    const heed_attention_info *score = heed__attention_row(HEED_SLOT_SCORE, o->score);
-    const heed_attention_info *pattern = heed__attention_row(HEED_SLOT_PATTERN, o->pattern);
-    char text[128];
+    const heed_attention_info *score = &heed__row_of(HEED_SLOT_SCORE, o->score)->info;
+    const heed_attention_info *pattern =
+        &heed__row_of(HEED_SLOT_PATTERN, heed__slot_kind(&o->pattern))->info;
+    const int heads = o->heads ? o->heads : 1, kv_heads = o->kv_heads ? o->kv_heads : heads;
+    char text[HEED__ROWS_TEXT];
     const bool additive = o->score == HEED_SCORE_ADDITIVE;
-    if (o->query_d != o->key_d && (!(score->can & HEED_CAN_WIDTHS) || (additive && o->projected)))
+    if (o->query_d / heads != o->key_d / kv_heads &&
+        (!(score->can & HEED_CAN_WIDTHS) || (additive && o->projected)))
         return heed__fail(err, HEED_ARGUMENT,
                           "attention: the %s score needs queries and keys of one width, found %lld "
                           "and %lld: use %s",
                           score->name, (long long)o->query_d, (long long)o->key_d,
-                          those_that_can(HEED_SLOT_SCORE, HEED_CAN_WIDTHS, text));
+                          heed__rows_that_can(HEED_SLOT_SCORE, HEED_CAN_WIDTHS, text));
     if (o->causal && !(pattern->can & HEED_CAN_CAUSAL))
-        return heed__fail(err, HEED_ARGUMENT,
-                          "attention: %s needs to know how long the sequence is and cannot be "
-                          "causal: use %s",
-                          pattern->name, those_that_can(HEED_SLOT_PATTERN, HEED_CAN_CAUSAL, text));
-    if (o->normaliser == HEED_NORMALISE_HARD && !(pattern->can & HEED_CAN_LOGS))
+        return heed__fail(
+            err, HEED_ARGUMENT,
+            "attention: %s needs to know how long the sequence is and cannot be causal: use %s",
+            pattern->name, heed__rows_that_can(HEED_SLOT_PATTERN, HEED_CAN_CAUSAL, text));
+    if (heed__slot_kind(&o->normaliser) == HEED_NORMALISE_HARD && !(pattern->can & HEED_CAN_LOGS))
         return heed__fail(err, HEED_ARGUMENT,
                           "attention: hard attention draws from weights that sum to 1, those of %s "
                           "do not: use %s",
-                          pattern->name, those_that_can(HEED_SLOT_PATTERN, HEED_CAN_LOGS, text));
+                          pattern->name,
+                          heed__rows_that_can(HEED_SLOT_PATTERN, HEED_CAN_LOGS, text));
     return HEED_OK;
 }

@@ -40,7 +40,7 @@ static heed_tensor *head_by_head(heed_tape *t, int heads, heed_tensor *x, heed_t
 static void build_general(heed_attend_layer *l, heed_scope s)
 {
     const heed_attend_options *o = &l->options;
-    l->weight = heed_param(s, "weight", HEED_SHAPE(o->query_d, o->key_d / o->heads),
+    l->weight = heed_param(s, "weight", HEED_SHAPE(o->query_d, o->key_d / o->kv_heads),
                            (heed_init){HEED_INIT_XAVIER_UNIFORM, 1});
 }
 
@@ -99,7 +99,7 @@ static void build_cosine(heed_attend_layer *l, heed_scope s)
 
 static heed_tensor *keys_cosine(heed_tape *t, const heed_attend_layer *l, heed_tensor *states)
 {
-    return heed_unit(t, states, l->options.heads, HEED__COSINE_EPS);
+    return heed_unit(t, states, l->options.kv_heads, HEED__COSINE_EPS);
 }
 
 static heed_tensor *query_cosine(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
@@ -138,18 +138,30 @@ static heed_tensor *scores_location(heed_tape *t, const heed_attend_layer *l, he
     return heed_pairs_location(t, q, p);
 }
 
-/* ---- the table ---- */
+/* ---- the rows ---- */
 
-static const heed__score table[] = {
-    [HEED_SCORE_SCALED_DOT] = {.scaled = true},
-    [HEED_SCORE_DOT] = {.scaled = false},
-    [HEED_SCORE_GENERAL] = {.build = build_general, .query = query_general},
-    [HEED_SCORE_ADDITIVE] = {build_additive, keys_additive, query_additive, scores_additive, false},
-    [HEED_SCORE_COSINE] = {.build = build_cosine, .keys = keys_cosine, .query = query_cosine},
-    [HEED_SCORE_LOCATION] = {build_location, NULL, query_location, scores_location, false},
-};
-
-const heed__score *heed__score_of(const heed_attend_layer *l)
-{
-    return &table[l->options.score];
-}
+#define CAN HEED__CAN_USUAL
+#define ROW(kind, word, what, where, price, abilities, ...)                                        \
+    const heed__slot_row heed__score_##kind = {                                                    \
+        .info = {.slot = HEED_SLOT_SCORE,                                                          \
+                 .name = word,                                                                     \
+                 .form = word,                                                                     \
+                 .formula = what,                                                                  \
+                 .paper = where,                                                                   \
+                 .cost = price,                                                                    \
+                 .can = abilities},                                                                \
+        .score = &(const heed__score){__VA_ARGS__},                                                \
+    };
+ROW(scaled_dot, "scaled-dot", "q.k / sqrt(Dk)", "Vaswani et al. 2017", "Dk a pair",
+    CAN | HEED_CAN_FUSED, .scaled = true)
+ROW(dot, "dot", "q.k", "Luong et al. 2015", "Dk a pair", CAN | HEED_CAN_FUSED, .scaled = false)
+ROW(general, "general", "q W k", "Luong et al. 2015", "Dk a pair and a W a query",
+    CAN | HEED_CAN_WIDTHS | HEED_CAN_FUSED, .build = build_general, .query = query_general)
+ROW(additive, "additive", "v.tanh(W q + U k)", "Bahdanau et al. 2015",
+    "A tanh a pair, a W a query, a U a key", CAN | HEED_CAN_WIDTHS, .build = build_additive,
+    .keys = keys_additive, .query = query_additive, .scores = scores_additive)
+ROW(cosine, "cosine", "beta q.k / |q||k|", "Graves et al. 2014", "Dk a pair", CAN | HEED_CAN_FUSED,
+    .build = build_cosine, .keys = keys_cosine, .query = query_cosine)
+ROW(location, "location", "(W q)[j], whatever key j is", "Luong et al. 2015", "a W a query",
+    CAN | HEED_CAN_WIDTHS, .build = build_location, .query = query_location,
+    .scores = scores_location)

@@ -62,6 +62,7 @@ static heed_status set_json(const heed__option_parse *p, const heed_option *o, c
         return heed__option_set_real(p, o, json_number_value(value));
     case HEED_OPTION_TYPE_TEXT:
     case HEED_OPTION_TYPE_CHOICE:
+    case HEED_OPTION_TYPE_SPEC:
         if (!json_is_string(value))
             break;
         text = keep(p, json_string_value(value));
@@ -104,7 +105,7 @@ heed_status heed__option_read_config(heed__option_parse *p, const char *path)
 static void add_value(heed__string *s, const heed_option *o, const void *field)
 {
     const heed_option_list *list = field;
-    char digits[HEED_OPTION_NUMBER];
+    char digits[HEED_OPTION_NUMBER], spec[HEED_OPTION_SPEC_TEXT];
     const char *text;
     int64_t number;
     switch (o->type) {
@@ -137,6 +138,9 @@ static void add_value(heed__string *s, const heed_option *o, const void *field)
         break;
     case HEED_OPTION_TYPE_CHOICE:
         heed__json_quote(s, o->choices[*(const int *)field]);
+        break;
+    case HEED_OPTION_TYPE_SPEC:
+        heed__json_quote(s, o->spec()->format(field, spec));
         break;
     }
 }

@@ -48,7 +48,7 @@ void heed__option_name_text(const heed_option_set *set, const heed_option *o, ch
     static const char *const value[] = {
         [HEED_OPTION_TYPE_INT] = "N",       [HEED_OPTION_TYPE_REAL] = "X",
         [HEED_OPTION_TYPE_TEXT] = "TEXT",   [HEED_OPTION_TYPE_LIST] = "TEXT",
-        [HEED_OPTION_TYPE_CHOICE] = "NAME",
+        [HEED_OPTION_TYPE_CHOICE] = "NAME", [HEED_OPTION_TYPE_SPEC] = "SPEC",
     };
     char letter[] = "-x, ";
     letter[1] = heed_option_letter(o->name);

@@ -67,6 +67,7 @@ const char *heed__option_expected(const heed_option *o, char text[HEED_OPTION_EX
     case HEED_OPTION_TYPE_BOOL:
         return "true or false";
     case HEED_OPTION_TYPE_TEXT:
+    case HEED_OPTION_TYPE_SPEC:
         return "a text";
     case HEED_OPTION_TYPE_LIST:
         return "a list of texts";
@@ -169,12 +170,26 @@ heed_status heed__option_set_list(const heed__option_parse *p, const heed_option
     return HEED_OK;
 }
 
+static heed_status set_spec(const heed__option_parse *p, const heed_option *o, const char *text)
+{
+    heed_error wrong = {0};
+    if (!o->spec()->parse(text, field_of(p, o), &wrong))
+        return HEED_OK;
+    if (p->file)
+        return heed__fail(p->err, HEED_FORMAT, "'%s': option '%s' is \"%.80s\": %s", p->file,
+                          o->name, text, wrong.text);
+    return heed__fail(p->err, HEED_ARGUMENT, "option '--%s' is '%.80s': %s", o->name, text,
+                      wrong.text);
+}
+
 heed_status heed__option_set_text(const heed__option_parse *p, const heed_option *o,
                                   const char *text)
 {
     char *end;
     if (o->type == HEED_OPTION_TYPE_CHOICE)
         return heed__option_set_choice(p, o, text);
+    if (o->type == HEED_OPTION_TYPE_SPEC)
+        return set_spec(p, o, text);
     if (o->type == HEED_OPTION_TYPE_TEXT) {
         *(const char **)field_of(p, o) = text;
         return HEED_OK;
@@ -223,6 +238,9 @@ static heed_status set_defaults(const heed__option_parse *p)
             continue;
         case HEED_OPTION_TYPE_CHOICE:
             *(int *)field_of(p, o) = 0;
+            break;
+        case HEED_OPTION_TYPE_SPEC:
+            memset(field_of(p, o), 0, o->spec()->size);
             break;
         }
         if (o->preset && set_typed(p, o, o->preset))

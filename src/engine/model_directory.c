@@ -18,8 +18,27 @@ struct description {
     heed_model_config model;
     heed_text_config text;
     const char *source_ids, *target_ids; /* NULL: those of heed's own vocabularies */
+    int64_t format;
+    /* Names of format 0 alone. */
+    int window, choice;
+    int64_t distance;
 };
+
+/* Fields by which a later format differs get a row in `later`: an older file has not got them, and
+ * they take the value that makes the model as it was. */
+#define FORMAT 1
+static const struct {
+    const char *name;
+    int from, before; /* formats that have it */
+} later[] = {
+    {"attention-pattern", 1, FORMAT + 1}, {"attention-normaliser", 1, FORMAT + 1},
+    {"attention-window", 0, 1},           {"window", 0, 1},
+    {"attention-choice", 0, 1},
+};
+#define OLD_FIELDS 3
 static const heed_option fields[] = {
+    HEED_OPTION_INT(struct description, format, "format", NULL, 0, FORMAT, "N",
+                    "of this file; without it, 0"),
     HEED_MODEL_OPTIONS(struct description, model),
     HEED_OPTION_INT(struct description, model.source_vocabulary, "source-vocabulary", NULL, 0,
                     INT32_MAX, "N", "pieces of the source vocabulary"),
@@ -43,12 +62,53 @@ static const heed_option fields[] = {
                      "special tokens of the source vocabulary; null: heed's own"),
     HEED_OPTION_TEXT(struct description, target_ids, "target-ids", NULL, "NAME=ID...",
                      "special tokens of the target vocabulary; null: heed's own"),
+    HEED_OPTION_CHOICE(struct description, window, "attention-window", "global",
+                       HEED_WORDS("global", "local-m", "local-p"), "format 0: attention-pattern"),
+    HEED_OPTION_INT(struct description, distance, "window", "10", 0, 1000000, "N",
+                    "format 0: D of local-m and local-p; 0: 10"),
+    HEED_OPTION_CHOICE(struct description, choice, "attention-choice", "soft",
+                       HEED_WORDS("soft", "hard"), "format 0: attention-normaliser"),
 };
-static const heed_option_set description_set = {
-    .command = "config.json",
-    .fields = fields,
-    .count = sizeof fields / sizeof *fields,
-};
+#define N_FIELDS ((int)(sizeof fields / sizeof *fields))
+/* What is written: all but the old names; and what is read. */
+static const heed_option_set written_set = {
+    .command = "config.json", .fields = fields, .count = N_FIELDS - OLD_FIELDS};
+static const heed_option_set read_set = {
+    .command = "config.json", .fields = fields, .count = N_FIELDS};
+
+/* A file has every field of its format, and no others.  Format 0 was never held to it. */
+static heed_status check_format(const struct description *d, const heed_option_origins *origins,
+                                const char *path, heed_error *err)
+{
+    for (int i = 0; i < N_FIELDS; i++) {
+        const char *name = fields[i].name;
+        const bool there = heed_option_origin_of(origins, name) != HEED_OPTION_BY_DEFAULT;
+        int from = 0, before = FORMAT + 1;
+        for (size_t k = 0; k < sizeof later / sizeof *later; k++)
+            if (strcmp(later[k].name, name) == 0) {
+                from = later[k].from;
+                before = later[k].before;
+            }
+        const bool wanted = d->format >= from && d->format < before;
+        if (there && !wanted)
+            return heed__fail(err, HEED_FORMAT, "'%s': '%s' is no field of format %lld", path, name,
+                              (long long)d->format);
+        const bool may_be_null = fields[i].type == HEED_OPTION_TYPE_TEXT;
+        if (!there && wanted && d->format > 0 && !may_be_null)
+            return heed__fail(err, HEED_FORMAT, "'%s' lacks '%s', which format %lld has", path,
+                              name, (long long)d->format);
+    }
+    return HEED_OK;
+}
+
+static void take_old_names(struct description *d)
+{
+    static const int patterns[] = {HEED_PATTERN_GLOBAL, HEED_PATTERN_LOCAL_M, HEED_PATTERN_LOCAL_P};
+    static const int normalisers[] = {HEED_NORMALISE_SOFT, HEED_NORMALISE_HARD};
+    heed_attention_config *a = &d->model.attention;
+    a->pattern = (heed_slot_spec)HEED_ONE(patterns[d->window], {d->window ? d->distance : 0});
+    a->normaliser = (heed_slot_spec)HEED_ONE(normalisers[d->choice], {0});
+}
 
 static const struct special {
     const char *name;
@@ -127,12 +187,12 @@ heed_status heed_model_describe(const char *folder, const heed_model_config *mod
     heed_status status = heed__pathname_in(path, folder, "config.json", err);
     if (status)
         return status;
-    struct description d = {*model, *text, NULL, NULL};
+    struct description d = {.model = *model, .text = *text, .format = FORMAT};
     heed_error failed = {0};
     heed_arena *arena = heed_arena_new(NULL, &failed);
     const bool ids = arena && write_ids(&model->ids.source, arena, &d.source_ids) &&
                      write_ids(&model->ids.target, arena, &d.target_ids);
-    const char *json = ids ? heed_option_config(&description_set, &d, arena) : NULL;
+    const char *json = ids ? heed_option_config(&written_set, &d, arena) : NULL;
     if (!json)
         heed__fail(&failed, HEED_MEMORY, "out of memory for writing '%s'", path);
     else
@@ -162,9 +222,13 @@ heed_status heed_model_read_config(const char *folder, heed_arena *arena, heed_m
     struct description d;
     heed_option_result result;
     const char *const argv[] = {option};
-    status = heed_option_parse(&description_set, 1, argv, &d, arena, &result, err);
+    status = heed_option_parse(&read_set, 1, argv, &d, arena, &result, err);
+    if (!status)
+        status = check_format(&d, &result.origins, path, err);
     if (status)
         return status;
+    if (d.format == 0)
+        take_old_names(&d);
     const heed_side sides = heed__model_class_of(d.model.arch)->sides;
     const bool source = !(sides & HEED_SOURCE) || d.model.source_vocabulary || d.model.features;
     if (!source || (sides & HEED_TARGET && !d.model.target_vocabulary))

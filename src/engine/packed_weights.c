@@ -4,6 +4,7 @@
  * parameter stands where, its `can` whether it decodes token by token.  No architecture is named.
  */
 #include "engine/packed_weights.h"
+#include "attention/attend.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/min_max.h"
@@ -58,7 +59,10 @@ static bool slots_fit(const heed_attend_options *o)
 {
     return (o->score == HEED_SCORE_SCALED_DOT || o->score == HEED_SCORE_DOT ||
             o->score == HEED_SCORE_COSINE) &&
-           o->pattern == HEED_PATTERN_GLOBAL && o->normaliser == HEED_NORMALISE_SOFT;
+           heed__pattern_is_whole(&o->pattern) && o->kv_heads == o->heads &&
+           heed__slot_kind(&o->memory) == HEED_MEMORY_STATES &&
+           heed__slot_kind(&o->position_bias) == HEED_BIAS_NONE &&
+           heed__slot_kind(&o->normaliser) == HEED_NORMALISE_SOFT;
 }
 
 static bool stack_fits(const heed_stack *s, bool decodes)

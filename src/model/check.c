@@ -118,6 +118,8 @@ static const struct {
     {"decoder-layers", TRANSLATORS | BIT(DECODER)},
     {"ff", STACKS},
     {"heads", STACKS},
+    {"kv-heads", STACKS},
+    {"position-bias", STACKS},
     {"d-k", STACKS},
     {"d-v", STACKS},
     {"ff-dropout", STACKS},

@@ -9,6 +9,7 @@
  * as in nn.h; no bias in the output projection. */
 #include "model/rnn.h"
 
+#include "attention/attend.h"
 #include <math.h>
 
 #define BASELINE_MOMENTUM 0.9 /* of the rewards' moving mean, as in Xu et al. 2015 */
@@ -239,7 +240,7 @@ static void build(heed_model *model, heed_scope s)
     heed_rnn_build(&m->decoder, decoder, &writer);
     build_attention(m, decoder, c);
     const bool built = build_bridge(m, decoder, c, model->arena);
-    if (c->attention.normaliser == HEED_NORMALISE_HARD)
+    if (heed__slot_kind(&c->attention.normaliser) == HEED_NORMALISE_HARD)
         heed_reinforce_build(&m->choice, heed_scope_enter(s, "choice"), BASELINE_MOMENTUM);
     model->parts = built ? m : NULL;
 }

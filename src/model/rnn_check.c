@@ -21,14 +21,15 @@ heed_attend_options heed__rnn_attention(const heed_model_config *config)
 {
     const heed_attention_config *a = &config->attention;
     return (heed_attend_options){.score = a->score,
+                                 .memory = a->memory,
                                  .pattern = a->pattern,
                                  .normaliser = a->normaliser,
                                  .query_d = config->d,
                                  .key_d = (config->rnn.bidirectional ? 2 : 1) * config->d,
                                  .d = config->d,
                                  .beta = a->beta,
+                                 .value_d = (config->rnn.bidirectional ? 2 : 1) * config->d,
                                  .longest = config->longest,
-                                 .window = a->window,
                                  .dropout = a->dropout,
                                  .single = config->rnn.attend == HEED_ATTEND_BEFORE ||
                                            config->rnn.input_feeding};
@@ -83,10 +84,10 @@ heed__model_size heed__rnn_size(const heed_model_config *config)
 
 void heed__rnn_summary(const heed_model_config *config, char text[HEED_MODEL_SUMMARY])
 {
-    static const char
-        *const cells[] = {HEED_RNN_CELL_WORDS},
-               *const attends[] = {HEED_ATTEND_WORDS}, *const scores[] = {HEED_SCORE_WORDS},
-               *const patterns[] = {HEED_PATTERN_WORDS}, *const choices[] = {HEED_NORMALISER_WORDS};
+    static const char *const cells[] = {HEED_RNN_CELL_WORDS},
+                             *const attends[] = {HEED_ATTEND_WORDS},
+                             *const scores[] = {HEED_SCORE_WORDS};
+    char pattern[HEED_OPTION_SPEC_TEXT], choice[HEED_OPTION_SPEC_TEXT];
     const heed_rnn_config *c = &config->rnn;
     const heed_attention_config *a = &config->attention;
     int n = snprintf(text, HEED_MODEL_SUMMARY,
@@ -98,6 +99,8 @@ void heed__rnn_summary(const heed_model_config *config, char text[HEED_MODEL_SUM
         snprintf(text + n, HEED_MODEL_SUMMARY - (size_t)n, ", no attention");
     else
         snprintf(text + n, HEED_MODEL_SUMMARY - (size_t)n, ", attends %s the step: %s, %s, %s%s",
-                 attends[c->attend], scores[a->score], patterns[a->pattern], choices[a->normaliser],
+                 attends[c->attend], scores[a->score],
+                 heed_slot_format(HEED_SLOT_PATTERN, &a->pattern, pattern),
+                 heed_slot_format(HEED_SLOT_NORMALISER, &a->normaliser, choice),
                  c->input_feeding ? ", input feeding" : "");
 }

@@ -41,6 +41,7 @@ static void build_self(heed_sublayer *s, heed_scope scope, const heed_sublayer_o
     heed_mha_build(&s->as.mha, scope, &o);
 }
 
+/* All of the memory, softly: what stands in other slots is of self-attention. */
 static void build_cross(heed_sublayer *s, heed_scope scope, const heed_sublayer_options *options,
                         heed_arena *arena)
 {
@@ -48,6 +49,7 @@ static void build_cross(heed_sublayer *s, heed_scope scope, const heed_sublayer_
     (void)arena;
     o.cross = true;
     o.causal = false;
+    o.memory = o.pattern = o.position_bias = o.normaliser = (heed_slot_spec){0};
     heed_mha_build(&s->as.mha, scope, &o);
 }
 
@@ -103,24 +105,16 @@ static heed_sublayer_cost cost_cross(const heed_sublayer *s)
                                 heed_tensor_count(l->kv.weight)};
 }
 
-/* What its slots can, but for attention that sees later rows. */
-static unsigned slots_can(const heed_sublayer *s)
-{
-    const heed_attend_options *o = &s->as.mha.attend.options;
-    return heed__attention_row(HEED_SLOT_SCORE, o->score)->can &
-           heed__attention_row(HEED_SLOT_PATTERN, o->pattern)->can &
-           heed__attention_row(HEED_SLOT_NORMALISER, o->normaliser)->can;
-}
-
 static unsigned can_self(const heed_sublayer *s)
 {
     const unsigned causal = HEED_CAN_CAUSAL | HEED_CAN_CACHE;
-    return slots_can(s) & ~HEED_CAN_CROSS & (s->as.mha.options.causal ? ~0u : ~causal);
+    return heed__attend_can(&s->as.mha.attend.options) & ~HEED_CAN_CROSS &
+           (s->as.mha.options.causal ? ~0u : ~causal);
 }
 
 static unsigned can_cross(const heed_sublayer *s)
 {
-    return slots_can(s) | HEED_CAN_CAUSAL;
+    return heed__attend_can(&s->as.mha.attend.options) | HEED_CAN_CAUSAL;
 }
 
 const heed_sublayer_class heed__self_sublayer = {

@@ -5,9 +5,11 @@
  * sides are packed, so there is no padding to mask: a segment is what may be attended to.
  * Beyond the paper, by choice: pre-norm with final norms, RMS and batch norm, learned positions,
  * dropout on attention probabilities and inside the feed-forward network, attention biases, less
- * tying.  Any score of src/attention.  Residuals and 1/sqrt(d_k) can be left out to see what they
- * are for.  Batch norm is of that kind in a decoder: in training its statistics see later tokens;
- * decoding uses the running ones. */
+ * tying, shared heads of keys and values.  Any score of src/attention; in self-attention also any
+ * pattern, bias by position, memory and normaliser that stacks can have.  Residuals and 1/sqrt(d_k)
+ * can be left out to see what they are for.  Batch norm is of that kind in a decoder: in training
+ * its statistics see later tokens; decoding uses the running ones.
+ */
 #include "model/transformer.h"
 #include "model/sublayers.h"
 
@@ -44,11 +46,16 @@ static heed_sublayer_options sublayer(const heed_model_config *c, int layer, boo
     const heed_transformer_config *o = &c->transformer;
     return (heed_sublayer_options){.layer = layer,
                                    .mha = {.heads = (int)o->heads,
+                                           .kv_heads = (int)o->kv_heads,
                                            .d_k = o->d_k,
                                            .d_v = o->d_v,
                                            .causal = causal,
                                            .bias = o->attention_bias,
                                            .score = score_of(c),
+                                           .memory = c->attention.memory,
+                                           .pattern = c->attention.pattern,
+                                           .position_bias = c->attention.position_bias,
+                                           .normaliser = c->attention.normaliser,
                                            .beta = c->attention.beta,
                                            .longest = c->longest,
                                            .dropout = c->attention.dropout},

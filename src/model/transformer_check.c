@@ -2,6 +2,7 @@
  * can be said of one from its configuration: its size, and a line for people. */
 #include "model/transformer.h"
 
+#include "attention/attend.h"
 #include "base/error.h"
 #include <stdio.h>
 
@@ -24,18 +25,55 @@ static heed_status check_heads(int64_t d, const heed_transformer_config *c, heed
                       (long long)c->heads, (long long)d, (long long)fewer, others);
 }
 
-/* Attention over sentences as they are: what looks elsewhere belongs to recurrent decoders. */
-static heed_status check_slots(const heed_attention_config *a, heed_error *err)
+/* What recurrent decoders alone have is refused here; the rest where the slots are put together. */
+static heed_status check_slot(heed_attention_slot slot, const heed_slot_spec *spec,
+                              const char *option, heed_error *err)
 {
-    if (a->pattern != HEED_PATTERN_GLOBAL)
-        return heed__fail(err, HEED_ARGUMENT,
-                          "--attention-window local-m and local-p follow a decoder from step to "
-                          "step: use --arch rnn, or --attention-window global");
-    if (a->normaliser != HEED_NORMALISE_SOFT)
-        return heed__fail(err, HEED_ARGUMENT,
-                          "--attention-choice hard needs one choice a step to reward: use --arch "
-                          "rnn, or --attention-choice soft");
+    char text[HEED__ROWS_TEXT];
+    for (int i = 0; i < spec->count; i++) {
+        const heed__slot_row *row = heed__row_of(slot, spec->term[i].kind);
+        if (row && !(row->info.can & HEED_CAN_STACKS))
+            return heed__fail(err, HEED_ARGUMENT,
+                              "--%s %s follows a decoder from step to step: use --arch rnn, or %s",
+                              option, row->info.name,
+                              heed__rows_that_can(slot, HEED_CAN_STACKS, text));
+    }
     return HEED_OK;
+}
+
+static heed_status check_slots(const heed_model_config *config, heed_error *err)
+{
+    const heed_attention_config *a = &config->attention;
+    const heed_transformer_config *c = &config->transformer;
+    heed_status status = check_slot(HEED_SLOT_PATTERN, &a->pattern, "attention-pattern", err);
+    if (!status)
+        status = check_slot(HEED_SLOT_NORMALISER, &a->normaliser, "attention-normaliser", err);
+    if (status)
+        return status;
+    if (c->kv_heads && c->heads % c->kv_heads)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--kv-heads %lld does not divide --heads %lld: use a divisor, or 0 for "
+                          "all of them",
+                          (long long)c->kv_heads, (long long)c->heads);
+    const int64_t d_k = c->d_k ? c->d_k : config->d / c->heads;
+    const int64_t d_v = c->d_v ? c->d_v : config->d / c->heads;
+    const int64_t shared = c->kv_heads ? c->kv_heads : c->heads;
+    return heed__attend_check(&(heed_attend_options){.score = a->score,
+                                                     .memory = a->memory,
+                                                     .pattern = a->pattern,
+                                                     .position_bias = a->position_bias,
+                                                     .normaliser = a->normaliser,
+                                                     .heads = (int)c->heads,
+                                                     .kv_heads = (int)shared,
+                                                     .query_d = c->heads * d_k,
+                                                     .key_d = shared * d_k,
+                                                     .value_d = shared * d_v,
+                                                     .projected = true,
+                                                     .beta = a->beta,
+                                                     .longest = config->longest,
+                                                     .causal = config->arch != HEED_ARCH_ENCODER,
+                                                     .dropout = a->dropout},
+                              err);
 }
 
 /* Features have no vocabulary to answer with, and no types. */
@@ -58,7 +96,7 @@ heed_status heed__transformer_check(const heed_model_config *config, heed_error 
 {
     heed_status status = check_heads(config->d, &config->transformer, err);
     if (!status)
-        status = check_slots(&config->attention, err);
+        status = check_slots(config, err);
     return status ? status : check_features(config, err);
 }
 
@@ -89,9 +127,13 @@ heed__model_size heed__transformer_size(const heed_model_config *config)
     const double d = (double)config->d, heads = (double)c->heads;
     const double d_k = heads * (double)(c->d_k ? c->d_k : config->d / c->heads);
     const double d_v = heads * (double)(c->d_v ? c->d_v : config->d / c->heads);
+    const double shared = c->kv_heads ? (double)c->kv_heads / heads : 1;
+    const heed_slot_spec *memory = &config->attention.memory;
+    const double rows =
+        heed__slot_kind(memory) == HEED_MEMORY_PERSISTENT ? (double)memory->term[0].number[0] : 0;
     const bool location = config->attention.score == HEED_SCORE_LOCATION;
     const double places = location ? d_k * (double)config->longest : 0;
-    const double attention = 2 * d * (d_k + d_v) + places,
+    const double attention = d * (d_k + d_v) * (1 + shared) + places + rows * shared * (d_k + d_v),
                  ffn = (c->ff_gated ? 3 : 2) * d * (double)c->ff,
                  cross = config->arch == HEED_ARCH_TRANSFORMER ? attention : 0;
     return (heed__model_size){

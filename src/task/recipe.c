@@ -119,6 +119,12 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : !a && !b;
 }
 
+static bool same_spec(const heed_option_spec *spec, const void *a, const void *b)
+{
+    char text[2][HEED_OPTION_SPEC_TEXT];
+    return same_text(spec->format(a, text[0]), spec->format(b, text[1]));
+}
+
 static bool same_value(const heed_option *o, const void *a, const void *b)
 {
     const heed_option_list *la = a, *lb = b;
@@ -134,6 +140,8 @@ static bool same_value(const heed_option *o, const void *a, const void *b)
         return *(const int *)a == *(const int *)b;
     case HEED_OPTION_TYPE_TEXT:
         return same_text(*(const char *const *)a, *(const char *const *)b);
+    case HEED_OPTION_TYPE_SPEC:
+        return same_spec(o->spec(), a, b);
     case HEED_OPTION_TYPE_LIST:
         same = la->count == lb->count;
         for (int i = 0; same && i < la->count; i++)

@@ -177,11 +177,6 @@ static bool compares_angles(const heed_recipe *r)
     return r->model.attention.score == HEED_SCORE_COSINE;
 }
 
-static bool sees_a_window(const heed_recipe *r)
-{
-    return r->model.attention.pattern != HEED_PATTERN_GLOBAL;
-}
-
 /* With --from, the vocabulary is its own matter. */
 static bool learns_vocabulary(const heed_recipe *r)
 {
@@ -217,13 +212,12 @@ static const struct {
     const char *otherwise; /* what is said if not */
 } needs[] = {
     {"attention-score", attends, ATTENDS},
-    {"attention-window", attends, ATTENDS},
-    {"attention-choice", attends, ATTENDS},
+    {"attention-pattern", attends, ATTENDS},
+    {"attention-normaliser", attends, ATTENDS},
+    {"attention-memory", attends, ATTENDS},
     {"attention-dropout", attends, ATTENDS},
     {"attention-beta", attends, ATTENDS},
     {"attention-beta", compares_angles, "needs --attention-score cosine"},
-    {"window", attends, ATTENDS},
-    {"window", sees_a_window, "needs --attention-window local-m or local-p"},
     {"scale-scores", scales, "needs --attention-score scaled-dot"},
     {"vocab-type", learns_vocabulary, LEARNED},
     {"vocab-size", learns_vocabulary, LEARNED},
