@@ -3,7 +3,7 @@
 #include "cmd_models.h"
 #include "command.h"
 
-#include <heed/train.h>
+#include <heed/task.h>
 #include <stdio.h>
 
 struct settings {

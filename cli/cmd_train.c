@@ -4,7 +4,7 @@
 #include "option_groups.h"
 #include "train_progress.h"
 
-#include <heed/train.h>
+#include <heed/task.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -145,7 +145,8 @@ static int run(const struct settings *s, heed_trainer *t, struct progress *p)
         return EXIT_FAILED;
     }
     if (s->dry_run) {
-        progress_forecast(p, &forecast);
+        const heed_text_report text = heed_trainer_text(t);
+        progress_forecast(p, &forecast, &text);
         return EXIT_DONE;
     }
     return finish(s, p, &result);

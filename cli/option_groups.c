@@ -33,7 +33,7 @@ const heed_option_group train_groups[] = {
      false},
     {"optimiser",
      "batch-tokens accumulate optimizer beta1 beta2 eps momentum weight-decay schedule rate "
-     "rate-floor warmup clip ema",
+     "rate-floor warmup clip clip-value ema",
      false},
     {"limits and validation",
      "max-epochs patience valid-every valid-minutes valid-beam valid-lines valid-metric "

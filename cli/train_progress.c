@@ -1,6 +1,7 @@
 /* train_progress.c: the lines of a training. */
 #include "train_progress.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,40 +24,69 @@ void progress_line(void *context, heed_log_level level, const char *line)
         fprintf(stderr, "%s%s\n", level == HEED_LOG_WARNING ? "warning: " : "", line);
 }
 
-static const char *metric_name(const char *metric)
+/* "%.2f" of a score of hundred, "%.4f" of a loss. */
+static int measure_text(char *text, size_t room, const heed_measure *m)
 {
-    return strcmp(metric, "bleu") == 0 ? "BLEU" : strcmp(metric, "chrf") == 0 ? "chrF" : metric;
+    return snprintf(text, room, m->larger_is_better ? "%s %.2f" : "%s %.4f", m->name, m->value);
+}
+
+static int losses_text(char *text, size_t room, const heed_train_progress *t)
+{
+    int n = 0;
+    if (t->task->sets < 2)
+        return snprintf(text, room, "loss %.3f", t->loss[0]);
+    for (int k = 0; k < t->task->sets; k++)
+        n += snprintf(text + n, room - (size_t)n, "%sloss %.24s %.3f", k ? "  " : "",
+                      t->task->set_names[k], t->loss[k]);
+    return n;
 }
 
 /* What matters most comes first: a narrow terminal shows the fields that fit. */
 static void show_update(struct progress *p, const heed_train_progress *t)
 {
-    char line[256], left[32];
-    int n = snprintf(line, sizeof line, "epoch %lld  update %lld  loss %.3f  %.0f tok/s",
-                     (long long)t->epoch, (long long)t->update, t->loss, t->speed);
+    char line[512], left[32];
+    const char *items = t->task->items ? t->task->items : "updates";
+    int n = 0;
+    if (t->epoch > 1 || strcmp(items, "tokens") == 0)
+        n = snprintf(line, sizeof line, "epoch %lld  ", (long long)t->epoch);
+    n += snprintf(line + n, sizeof line - (size_t)n, "update %lld  ", (long long)t->update);
+    n += losses_text(line + n, sizeof line - (size_t)n, t);
+    n += snprintf(line + n, sizeof line - (size_t)n,
+                  t->speed < 100 ? "  %.1f %.24s/s" : "  %.0f %.24s/s", t->speed,
+                  strcmp(items, "tokens") == 0 ? "tok" : items);
     double gained = t->fraction - p->fraction, spent = heed_clock_seconds() - p->begun;
     if (gained > 0 && spent > 2)
         n += snprintf(line + n, sizeof line - (size_t)n, "  left %s",
                       status_duration(spent * (1 - t->fraction) / gained, left));
-    if (isfinite(t->best))
-        n += snprintf(line + n, sizeof line - (size_t)n, "  best %s %.*f", metric_name(t->metric),
-                      strcmp(t->metric, "loss") == 0 ? 3 : 2, t->best);
-    snprintf(line + n, sizeof line - (size_t)n, "  ppl %.4g  rate %.3g  norm %.3g", exp(t->loss),
-             t->rate, t->norm);
+    if (t->best.name && isfinite(t->best.value)) {
+        n += snprintf(line + n, sizeof line - (size_t)n, "  best ");
+        n += measure_text(line + n, sizeof line - (size_t)n, &t->best);
+    }
+    if (t->task->perplexity)
+        n += snprintf(line + n, sizeof line - (size_t)n, "  ppl %.4g", exp(t->loss[0]));
+    snprintf(line + n, sizeof line - (size_t)n, "  rate %.3g  norm %.3g", t->rate, t->norm[0]);
     status_show(&p->line, line);
 }
 
 static void show_validation(struct progress *p, const heed_train_progress *t)
 {
+    const char *between = "";
     progress_end(p);
-    fprintf(stderr, "update %lld: validation loss %.4f, perplexity %.4g", (long long)t->update,
-            t->valid_loss, exp(t->valid_loss));
-    if (isfinite(t->bleu))
-        fprintf(stderr, ", BLEU %.2f, chrF %.2f", t->bleu, t->chrf);
+    fprintf(stderr, "update %lld: validation ", (long long)t->update);
+    for (int i = 0; i < t->measures; i++) {
+        char text[128];
+        if (!isfinite(t->measure[i].value))
+            continue;
+        measure_text(text, sizeof text, &t->measure[i]);
+        fprintf(stderr, "%s%s", between, text);
+        if (i == 0 && t->task->perplexity)
+            fprintf(stderr, ", perplexity %.4g", exp(t->measure[i].value));
+        between = ", ";
+    }
     if (t->best_update == t->update)
         fputs(" (the best so far)\n", stderr);
     else
-        fprintf(stderr, " (best %s %.4g at update %lld)\n", metric_name(t->metric), t->best,
+        fprintf(stderr, " (best %s %.4g at update %lld)\n", t->best.name, t->best.value,
                 (long long)t->best_update);
 }
 
@@ -74,7 +104,8 @@ void progress_show(void *context, const heed_train_progress *t)
     }
 }
 
-void progress_forecast(struct progress *p, const heed_train_forecast *f)
+void progress_forecast(struct progress *p, const heed_train_forecast *f,
+                       const heed_text_report *text)
 {
     progress_end(p);
     if (p->json) {
@@ -83,22 +114,22 @@ void progress_forecast(struct progress *p, const heed_train_forecast *f)
                "\"target_vocabulary\": %lld, \"parameters\": %lld, \"memory_bytes\": %zu, "
                "\"tokens_per_second\": %.0f, \"seconds_per_update\": %.4g, "
                "\"seconds_per_epoch\": %.4g, \"updates_per_epoch\": %lld}\n",
-               (long long)f->pairs, (long long)f->valid_pairs, (long long)f->left_out,
-               (long long)f->source_vocabulary, (long long)f->target_vocabulary,
-               (long long)f->parameters, f->memory, f->tokens_per_second, f->seconds_per_update,
+               (long long)text->pairs, (long long)text->valid_pairs, (long long)text->left_out,
+               (long long)text->source_vocabulary, (long long)text->target_vocabulary,
+               (long long)f->parameters, f->memory, f->items_per_second, f->seconds_per_update,
                f->seconds_per_epoch, (long long)f->updates_per_epoch);
         return;
     }
     char epoch[32];
-    printf("pairs            %lld to train, %lld to validate\n", (long long)f->pairs,
-           (long long)f->valid_pairs);
-    if (f->left_out)
-        printf("left out         %lld pairs that are too long\n", (long long)f->left_out);
-    printf("vocabulary       %lld source, %lld target\n", (long long)f->source_vocabulary,
-           (long long)f->target_vocabulary);
+    printf("pairs            %lld to train, %lld to validate\n", (long long)text->pairs,
+           (long long)text->valid_pairs);
+    if (text->left_out)
+        printf("left out         %lld pairs that are too long\n", (long long)text->left_out);
+    printf("vocabulary       %lld source, %lld target\n", (long long)text->source_vocabulary,
+           (long long)text->target_vocabulary);
     printf("parameters       %lld\n", (long long)f->parameters);
     printf("memory           %.0f MB\n", (double)f->memory / 1e6);
-    printf("speed            %.0f tokens/s, source and target\n", f->tokens_per_second);
+    printf("speed            %.0f tokens/s, source and target\n", f->items_per_second);
     printf("update           %.3g s\n", f->seconds_per_update);
     printf("epoch            %lld updates, %s\n", (long long)f->updates_per_epoch,
            status_duration(f->seconds_per_epoch, epoch));
@@ -116,29 +147,37 @@ static const char *reason_text(heed_train_reason r)
     return texts[r];
 }
 
+/* Names are as a reader knows them, "BLEU"; JSON has small letters. */
+static void print_json(const heed_train_result *r)
+{
+    const heed_train_progress *t = &r->last;
+    char best[32] = "null", name[32] = "";
+    for (size_t i = 0; t->best.name && t->best.name[i] && i + 1 < sizeof name; i++)
+        name[i] = (char)tolower((unsigned char)t->best.name[i]);
+    if (isfinite(t->best.value))
+        snprintf(best, sizeof best, "%.6g", t->best.value);
+    printf("{\"updates\": %lld, \"seconds\": %.1f, \"metric\": \"%s\", \"best\": %s, "
+           "\"best_update\": %lld, \"averaged\": %d",
+           (long long)t->update, t->seconds, name, best, (long long)t->best_update, r->averaged);
+    if (isfinite(r->average_score))
+        printf(", \"average\": %.6g", r->average_score);
+    puts("}");
+}
+
 void progress_summary(struct progress *p, const char *folder, const heed_train_result *r)
 {
     const heed_train_progress *t = &r->last;
     char time[32];
     if (p->json) {
-        char best[32] = "null";
-        if (isfinite(t->best))
-            snprintf(best, sizeof best, "%.6g", t->best);
-        printf("{\"updates\": %lld, \"seconds\": %.1f, \"metric\": \"%s\", \"best\": %s, "
-               "\"best_update\": %lld, \"averaged\": %d",
-               (long long)t->update, t->seconds, t->metric, best, (long long)t->best_update,
-               r->averaged);
-        if (isfinite(r->average_score))
-            printf(", \"average\": %.6g", r->average_score);
-        puts("}");
+        print_json(r);
         return;
     }
     printf("done: %s after %lld updates, %s\n", reason_text(r->reason), (long long)t->update,
            status_duration(t->seconds, time));
-    printf("best on validation: %s %.4g at update %lld\n", metric_name(t->metric), t->best,
+    printf("best on validation: %s %.4g at update %lld\n", t->best.name, t->best.value,
            (long long)t->best_update);
     if (isfinite(r->average_score))
-        printf("average of saves: %s %.4g%s\n", metric_name(t->metric), r->average_score,
+        printf("average of saves: %s %.4g%s\n", t->best.name, r->average_score,
                r->averaged ? "" : ", not better: the best single one stays");
     printf("the model is in '%s'; curves in '%s/training/curves.svg'\n", folder, folder);
     printf("try: echo 'A sentence.' | heed translate --model %s\n", folder);

@@ -5,7 +5,7 @@
 
 #include "status_line.h"
 
-#include <heed/train.h>
+#include <heed/task.h>
 
 struct progress {
     struct status_line line;
@@ -19,7 +19,8 @@ void progress_end(struct progress *p);
 /* A log sink and a heed_train_hooks.progress; context is the struct. */
 void progress_line(void *context, heed_log_level level, const char *line);
 void progress_show(void *context, const heed_train_progress *t);
-void progress_forecast(struct progress *p, const heed_train_forecast *f);
+void progress_forecast(struct progress *p, const heed_train_forecast *f,
+                       const heed_text_report *text);
 void progress_summary(struct progress *p, const char *folder, const heed_train_result *r);
 
 #endif

@@ -192,7 +192,7 @@ fi
 run train --model m $small --source train.s --target train.t --vocab bpe.spm --max-updates 1 --valid-beam 1
 
 # Catches a score that there is not, as a number that JSON does not have.
-sed 's/"best": [0-9.e-]*/"best": null/' m/training/latest/state.json >state && mv state m/training/latest/state.json
+sed '/"best": {/,/}/s/"value": [0-9.e-]*/"value": null/' m/training/latest/state.json >state && mv state m/training/latest/state.json
 run train --resume m --json
 exits 0; says '"best": null, '
 rm -rf m

@@ -4,7 +4,7 @@
 #define HEED_TESTS_DECODER_CHECK_H
 
 #include "hypotheses.h"
-#include <heed/train.h>
+#include <heed/task.h>
 
 static heed_decoder *new_decoder(const heed_model *m, int threads)
 {

@@ -1,7 +1,7 @@
 /* Hard attention: what is drawn, what is taken at test time, and that the gradient of chance is the
  * gradient of the expectation. */
 #include <heed/attention.h>
-#include <heed/train.h>
+#include <heed/task.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

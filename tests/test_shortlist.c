@@ -4,7 +4,7 @@
 #include "engine/engine.h"
 #include "engine/model_directory.h"
 #include "temp_folder.h"
-#include <heed/train.h>
+#include <heed/task.h>
 
 enum { WORDS = 30 };
 

@@ -18,13 +18,13 @@ static void test_clip(void **state)
     (void)state;
     struct seen s;
     train_seen("free", MORE(PLAIN, "--max-updates", "1"), &s);
-    const double norm = s.update[0].norm;
+    const double norm = s.update[0].norm[0];
     assert_true(norm > 0.1);
     char half[32], twice[32];
     snprintf(half, sizeof half, "%.9g", norm / 2);
     snprintf(twice, sizeof twice, "%.9g", norm * 2);
     train_seen("half", MORE(PLAIN, "--max-updates", "1", "--clip", half), &s);
-    assert_true(within(s.update[0].norm, norm, 1e-9)); /* what is told is the norm before */
+    assert_true(within(s.update[0].norm[0], norm, 1e-9)); /* what is told is the norm before */
     train_seen("twice", MORE(PLAIN, "--max-updates", "1", "--clip", twice), NULL);
     struct weights a = first_step("free"), b = first_step("half"), c = first_step("twice");
     assert_true(within(length_of(a), norm, 1e-4));
@@ -69,8 +69,8 @@ static void test_accumulation(void **state)
                &two);
     train_seen("first", MORE(PLAIN, "--max-updates", "1", "--batch-tokens", "30"), &first);
     struct weights a = first_step("one"), b = first_step("two"), c = first_step("first");
-    assert_true(within(two.update[0].norm, one.update[0].norm, 1e-5));
-    assert_true(within(two.update[0].loss, one.update[0].loss, 1e-5));
+    assert_true(within(two.update[0].norm[0], one.update[0].norm[0], 1e-5));
+    assert_true(within(two.update[0].loss[0], one.update[0].loss[0], 1e-5));
     assert_true(distance(a, b) < 1e-5 * length_of(a));
     assert_true(distance(a, c) > 0.1 * length_of(a)); /* or the above proves nothing */
     free(a.x);
@@ -183,7 +183,7 @@ static void test_rate(void **state)
         for (int n = 1; n <= 10; n++) {
             const double rate = schedules[i].rate(n);
             struct weights after = saved_weights(name, n);
-            assert_true(s.update[n - 1].norm > 0.05);
+            assert_true(s.update[n - 1].norm[0] > 0.05);
             assert_true(within(s.update[n - 1].rate, rate, 1e-9));
             assert_true(within(distance(before, after), 0.05 * rate, 2e-3));
             free(before.x);

@@ -4,7 +4,7 @@
 /* A whole model bends more than a layer. */
 #define LAYER_STEP 1e-4
 #include "layer_check.h"
-#include <heed/train.h>
+#include <heed/task.h>
 
 /* ---- what may be seen ---- */
 

@@ -1,7 +1,7 @@
 /* Five training steps against PyTorch: loss and every gradient at the first, every weight after the
  * last.  Post-norm and pre-norm, tied embeddings, label smoothing, Adam, Noam, ragged batches. */
 #include <heed/model.h>
-#include <heed/train.h>
+#include <heed/task.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #ifndef HEED_TESTS_TRAIN_NUMBERS_H
 #define HEED_TESTS_TRAIN_NUMBERS_H
 
-#include <heed/train.h>
+#include <heed/task.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -53,6 +53,7 @@
 #include <heed/ops.h>
 #include <heed/search.h>
 #include <heed/show.h>
+#include <heed/task.h>
 #include <heed/tensor.h>
 #include <heed/text.h>
 #include <heed/train.h>

@@ -103,8 +103,6 @@ typedef struct heed_model_config {
 /* What the options are if none is given. */
 heed_status heed_model_defaults(heed_model_config *config, heed_error *err);
 
-/* Words for HEED_OPTION_CHOICE. */
-#define HEED_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 /* Sizes by name, for heed_option_set.bundles: tiny, small, deep, base, big; sutskever, bahdanau,
  * luong. */
 const heed_option_bundle *heed_model_presets(void);

@@ -100,6 +100,9 @@ typedef struct heed_option {
             0, 0, 0, 0, NULL, spec                                                                 \
     }
 
+/* The choices. */
+#define HEED_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 /* Several options under one name: --preset tiny.  Applied after the defaults and before the config
  * file and the command line, whatever the order there. */
 typedef struct heed_option_bundle {

@@ -1,16 +1,20 @@
 /* train.h: optimisers over a parameter set's flat buffers, gradient clipping, learning-rate
- * schedules, averages; and the trainer, which makes a model directory from files of text.
+ * schedules, averages; and the one training loop, which trains a task:
  *
- *     heed_trainer *t = heed_trainer_new("m", &recipe, &hooks, NULL, &err);
+ *     heed_loop_options loop;
+ *     heed_loop_defaults(&loop, &err);
+ *     loop.max_updates = 1000;
+ *     heed_task task = {.self = &mine, .loop = &loop, .params = my_params, .loss = my_loss};
+ *     heed_trainer *t = heed_trainer_open("m", &task, false, NULL, NULL, &err);
  *     heed_trainer_run(t, &result, &err);
  *     heed_trainer_free(t);
- */
+ *
+ * The tasks that come with the library are in task.h. */
 #ifndef HEED_TRAIN_H
 #define HEED_TRAIN_H
 
-#include <heed/metric.h>
 #include <heed/nn.h>
-#include <heed/translate.h>
+#include <heed/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,39 +101,14 @@ heed_real *heed_ema_values(const heed_ema *e);
 int64_t heed_ema_updates(const heed_ema *e);
 void heed_ema_set_updates(heed_ema *e, int64_t updates);
 
-/* ---- recipes ---- */
+/* ---- how to train: what does not depend on the task ---- */
 
-typedef enum heed_tokens_kind {
-    HEED_TOKENS_SENTENCEPIECE,
-    HEED_TOKENS_WHITESPACE
-} heed_tokens_kind;
-typedef enum heed_sides { HEED_SIDES_BOTH, HEED_SIDES_SOURCE, HEED_SIDES_TARGET } heed_sides;
-typedef enum heed_valid_metric {
-    HEED_VALID_BLEU,
-    HEED_VALID_CHRF,
-    HEED_VALID_LOSS
-} heed_valid_metric;
 typedef enum heed_average_kind { HEED_AVERAGE_BEST, HEED_AVERAGE_LAST } heed_average_kind;
-
-/* How to train: everything a run depends on beside the model's own configuration.  The words in
- * HEED_TRAIN_OPTIONS say what each is and what it starts as; 0 or NULL stands for "not given". */
-typedef struct heed_train_options {
-    heed_option_list source, target, tsv;                   /* the n-th target belongs to the n-th
-                                                               source */
-    heed_option_list valid_source, valid_target, valid_tsv; /* none: hold_out pairs are held out */
-    int64_t hold_out;
-    const char *from; /* a model directory to start from */
-    int tokens;       /* heed_tokens_kind */
-    int vocab_type;
-    int64_t vocab_size, vocab_min_count;
-    double vocab_coverage;
-    bool joint;
-    const char *vocab, *source_vocab, *target_vocab, *bpe_joiner;
-    double subword_sampling;
-    int sampling_sides; /* heed_sides */
-    heed_augment_options augment;
-    int64_t max_tokens;
-    int64_t batch_tokens, accumulate;
+/* max_updates: not one; what there is, is validated. */
+#define HEED_NO_UPDATES (-1)
+/* The words in HEED_LOOP_OPTIONS say what each is and what it starts as. */
+typedef struct heed_loop_options {
+    int64_t accumulate;
     int64_t max_updates, max_epochs;
     double max_minutes;
     int64_t patience;
@@ -138,81 +117,22 @@ typedef struct heed_train_options {
     int schedule; /* heed_schedule_kind */
     double rate, rate_floor;
     int64_t warmup;
-    double clip;
+    double clip, clip_value;
     double ema;
     int64_t average;
     int average_kind; /* heed_average_kind */
     int64_t valid_every;
     double valid_minutes;
-    /* Translations may have as many more tokens than their source as 99 in 100 pairs of the
-     * training have, and 10 more, but 50 at most. */
-    int64_t valid_beam, valid_lines;
-    int valid_metric;   /* heed_valid_metric */
-    int valid_tokenize; /* 0: 13a, or multi-bleu for whitespace tokens; else heed_tokenize + 1 */
     int64_t save_every;
     double save_minutes;
     int64_t keep;
     int64_t log_every;
     int64_t threads;
     int64_t seed;
-} heed_train_options;
-
-#define HEED_TRAIN_OPTIONS(owner, at)                                                              \
-    HEED_OPTION_LIST(owner, at.source, "source", "FILE",                                           \
-                     "text to learn from, one sentence a line, plain or .gz"),                     \
-        HEED_OPTION_LIST(owner, at.target, "target", "FILE",                                       \
-                         "its translation, line by line; one file for each --source"),             \
-        HEED_OPTION_LIST(owner, at.tsv, "tsv", "FILE", "both in one file: source TAB target"),     \
-        HEED_OPTION_LIST(owner, at.valid_source, "valid-source", "FILE", "text to validate with"), \
-        HEED_OPTION_LIST(owner, at.valid_target, "valid-target", "FILE", "its translation"),       \
-        HEED_OPTION_LIST(owner, at.valid_tsv, "valid-tsv", "FILE", "both in one file"),            \
-        HEED_OPTION_INT(owner, at.hold_out, "hold-out", "1000", 1, 1000000, "N",                   \
-                        "without validation files: hold out N pairs, a twentieth at most"),        \
-        HEED_OPTION_TEXT(owner, at.from, "from", NULL, "DIR",                                      \
-                         "start from this model, an installed one's name or a directory: with "    \
-                         "its shape, vocabulary and weights; unless --schedule is given, at a "    \
-                         "constant --rate, of 0.0002 if not given, after a --warmup of 20"),       \
-        HEED_OPTION_CHOICE(owner, at.tokens, "tokens", "sentencepiece",                            \
-                           HEED_WORDS("sentencepiece", "whitespace"),                              \
-                           "subwords learned from the text, or its own words"),                    \
-        HEED_OPTION_CHOICE(owner, at.vocab_type, "vocab-type", "unigram",                          \
-                           HEED_WORDS("unigram", "bpe"), "kind of subwords"),                      \
-        HEED_OPTION_INT(owner, at.vocab_size, "vocab-size", NULL, 0, 10000000, "N",                \
-                        "pieces of a vocabulary; 0: 8000, or all words for whitespace tokens"),    \
-        HEED_OPTION_INT(owner, at.vocab_min_count, "vocab-min-count", "1", 1, 1000000, "N",        \
-                        "whitespace tokens: rarer words are unknown"),                             \
-        HEED_OPTION_REAL(owner, at.vocab_coverage, "vocab-coverage", "1", 0.98, 1, "X",            \
-                         "share of the characters to cover; 0.9995 for Chinese or Japanese"),      \
-        HEED_OPTION_BOOL(owner, at.joint, "joint", "true", "one vocabulary for both languages"),   \
-        HEED_OPTION_TEXT(owner, at.vocab, "vocab", NULL, "FILE",                                   \
-                         "use this vocabulary for both languages instead of learning one"),        \
-        HEED_OPTION_TEXT(owner, at.source_vocab, "source-vocab", NULL, "FILE",                     \
-                         "the same for the source alone"),                                         \
-        HEED_OPTION_TEXT(owner, at.target_vocab, "target-vocab", NULL, "FILE",                     \
-                         "the same for the target alone"),                                         \
-        HEED_OPTION_TEXT(owner, at.bpe_joiner, "bpe-joiner", NULL, "TEXT",                         \
-                         "whitespace tokens: ends pieces that go on in the next, as '@@ '"),       \
-        HEED_OPTION_REAL(owner, at.subword_sampling, "subword-sampling", "0", 0, 10, "A",          \
-                         "cut words at random: unigram P^A, smaller is wilder; bpe drops merges, " \
-                         "--bpe-joiner takes pieces apart, with probability A; 0: never"),         \
-        HEED_OPTION_CHOICE(owner, at.sampling_sides, "sampling-sides", "both",                     \
-                           HEED_WORDS("both", "source", "target"), "where to cut at random"),      \
-        HEED_OPTION_REAL(owner, at.augment.join, "join", "0", 0, 1, "P",                           \
-                         "put 1 to 7 other pairs behind a pair with this probability, so that "    \
-                         "long lines are learned"),                                                \
-        HEED_OPTION_REAL(owner, at.augment.protect, "protect", "0", 0, 1, "P",                     \
-                         "names and numbers that are the same on both sides become placeholders, " \
-                         "so that addresses, %s, <b> and the like survive translation"),           \
-        HEED_OPTION_REAL(owner, at.augment.invent, "invent", "0", 0, 1, "P",                       \
-                         "such names become words that nobody has seen, to be copied"),            \
-        HEED_OPTION_REAL(owner, at.augment.vary, "vary", "0", 0, 1, "P",                           \
-                         "no full stop, or a small letter at the beginning"),                      \
-        HEED_OPTION_INT(owner, at.max_tokens, "max-tokens", "256", 1, 1000000, "N",                \
-                        "leave out pairs with more tokens on either side, the end included"),      \
-        HEED_OPTION_INT(owner, at.batch_tokens, "batch-tokens", "4096", 1, 100000000, "N",         \
-                        "target tokens in a batch, at most"),                                      \
-        HEED_OPTION_INT(owner, at.accumulate, "accumulate", "1", 1, 1000, "N",                     \
-                        "batches in an update"),                                                   \
+} heed_loop_options;
+#define HEED_LOOP_OPTIONS(owner, at)                                                               \
+    HEED_OPTION_INT(owner, at.accumulate, "accumulate", "1", 1, 1000, "N",                         \
+                    "batches in an update"),                                                       \
         HEED_OPTION_INT(owner, at.max_updates, "max-updates", "0", 0, 1000000000, "N",             \
                         "stop after N updates"),                                                   \
         HEED_OPTION_INT(owner, at.max_epochs, "max-epochs", "0", 0, 1000000000, "N",               \
@@ -244,6 +164,8 @@ typedef struct heed_train_options {
                         "updates until the learning rate is at its peak"),                         \
         HEED_OPTION_REAL(owner, at.clip, "clip", "0", 0, 1e30, "X",                                \
                          "largest norm of the gradient; 0: any"),                                  \
+        HEED_OPTION_REAL(owner, at.clip_value, "clip-value", "0", 0, 1e30, "X",                    \
+                         "largest element of the gradient, before --clip; 0: any"),                \
         HEED_OPTION_REAL(owner, at.ema, "ema", "0", 0, 0.9999999, "D",                             \
                          "validate and keep a moving average of the weights with this decay"),     \
         HEED_OPTION_INT(owner, at.average, "average", "5", 0, 100, "K",                            \
@@ -254,15 +176,6 @@ typedef struct heed_train_options {
                         "validate and save every N updates; 0: not by updates"),                   \
         HEED_OPTION_REAL(owner, at.valid_minutes, "valid-minutes", "0", 0, 1e7, "N",               \
                          "validate and save every N minutes"),                                     \
-        HEED_OPTION_INT(owner, at.valid_beam, "valid-beam", "4", 1, 1000, "N",                     \
-                        "beam of the translations that are scored"),                               \
-        HEED_OPTION_INT(owner, at.valid_lines, "valid-lines", "2000", 0, 100000000, "N",           \
-                        "translate at most N validation lines, drawn evenly; 0: none"),            \
-        HEED_OPTION_CHOICE(owner, at.valid_metric, "valid-metric", "bleu",                         \
-                           HEED_WORDS("bleu", "chrf", "loss"), "what the best model is best at"),  \
-        HEED_OPTION_CHOICE(owner, at.valid_tokenize, "valid-tokenize", "auto",                     \
-                           HEED_WORDS("auto", "13a", "intl", "none", "char", "zh", "multi-bleu"),  \
-                           "BLEU's tokens; auto is 13a, or multi-bleu for whitespace tokens"),     \
         HEED_OPTION_INT(owner, at.save_every, "save-every", "0", 0, 1000000000, "N",               \
                         "save also every N updates"),                                              \
         HEED_OPTION_REAL(owner, at.save_minutes, "save-minutes", "15", 0, 1e7, "N",                \
@@ -275,22 +188,96 @@ typedef struct heed_train_options {
         HEED_OPTION_INT(owner, at.seed, "seed", "1", 0, INT64_MAX, "N",                            \
                         "of weights, order, dropout and sampling")
 
-/* All that a run depends on; training/options.json of a model directory holds one, in the form of a
- * config file. */
-typedef struct heed_recipe {
-    heed_model_config model; /* sizes of vocabularies are filled in */
-    heed_train_options train;
-    /* What was given: --from may not change it, and what would be ignored is refused.  A value
-     * set without it counts as a default. */
-    heed_option_origins origins;
-} heed_recipe;
-/* The defaults, changed by words of the command line: {"--preset", "tiny", "--source", ...}.  Texts
- * are borrowed from the words or live in the arena. */
-heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const *words,
-                              heed_arena *arena, heed_error *err);
-/* The recipe of a model directory under training; texts live in the arena. */
-heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
-                             heed_error *err);
+/* What the words start as, and one thread. */
+heed_status heed_loop_defaults(heed_loop_options *o, heed_error *err);
+
+/* ---- a task: what is trained ---- */
+
+#define HEED_MAX_SETS 4     /* of parameters */
+#define HEED_MAX_MEASURES 8 /* of a validation */
+#define HEED_MAX_FINGERPRINTS 16
+
+/* What validation has measured.  Names are short ("loss", "BLEU") and live as long as the task. */
+typedef struct heed_measure {
+    const char *name;
+    double value; /* NAN: not measured this time */
+    bool larger_is_better;
+} heed_measure;
+/* A number that is another one with other data: "training pairs", a checksum. */
+typedef struct heed_fingerprint {
+    const char *name;
+    int64_t value;
+} heed_fingerprint;
+/* Where a stream of data stands. */
+typedef struct heed_position {
+    int64_t epoch; /* passes over the data that are over */
+    int64_t at[3]; /* the task's own */
+} heed_position;
+/* What one micro-batch is made of. */
+typedef struct heed_portion {
+    double terms;  /* of the loss, which is divided by them: tokens, labels, bits; 0: none left */
+    double items;  /* what the speed counts */
+    double share;  /* of a pass over the data; 0 where there are no passes */
+    int64_t epoch; /* the pass that it is of, from 0 */
+} heed_portion;
+/* The loss of one micro-batch for one set of parameters, and the numbers it may draw: other ones
+ * for each (seed, update, micro-batch, set), and the same whenever they are drawn. */
+typedef struct heed_pass {
+    int64_t update; /* from 1; 0: no update, the loss of the batch in hand is looked at */
+    int set, micro;
+    double weight; /* 1 / the terms of all micro-batches */
+    heed_rng rng;
+} heed_pass;
+
+/* A task in functions of its own.  `self` is handed to all of them; what is NULL is left out.
+ * A call comes back with the status of its error, as everywhere. */
+typedef struct heed_task {
+    void *self;
+    const heed_loop_options *loop; /* read while the trainer is opened, and copied */
+    /* Stored in training/options.json.  A run is resumed with the same values, but for the loop's
+     * limits, validation, saves, log and threads, and those that may_change names (ended by NULL).
+     * values lives as long as the task. */
+    const heed_option_set *options;
+    const void *values;
+    size_t values_size; /* bytes of the struct that values points to */
+    const char *const *may_change;
+    const char *unit;             /* of the loss: "nats a token" */
+    const char *items;            /* what the speed counts: "tokens"; NULL: "updates" */
+    bool perplexity;              /* exp(loss) means something */
+    double largest_loss;          /* above it, training has diverged; 0: any finite loss is fine */
+    int64_t width;                /* D, for Noam's schedule; 0: 1 */
+    int sets;                     /* of parameters; 0: one */
+    const char *const *set_names; /* (sets), for names of files and curves, if there are several */
+    const char *best;             /* the measure that decides which weights are best; NULL: the
+                                     first.  Equal ones are told apart by the first. */
+
+    /* Makes data and parameters ready.  new_folder: folder is being prepared, what has to be there
+     * from the beginning (vocabularies) goes into it; otherwise a training in it is resumed. */
+    heed_status (*open)(void *self, const char *folder, bool new_folder, heed_error *err);
+    /* The sets, from open to close. */
+    heed_params *(*params)(void *self, int set);
+    /* Writes what a program needs to use the model, into a new folder. */
+    heed_status (*describe)(void *self, const char *folder, heed_error *err);
+    /* What the data is, into room for HEED_MAX_FINGERPRINTS; returns how many. */
+    int (*data)(void *self, heed_fingerprint *out);
+    /* Draws the micro-batches of an update, and says what they are.  NULL: loss draws from the
+     * numbers of its pass, and is the mean of its terms. */
+    heed_status (*next)(void *self, int64_t update, int micros, heed_portion *portion,
+                        heed_error *err);
+    /* weight times the sum of the loss over the terms of a micro-batch; *sum: the sum that is
+     * shown, without label smoothing and the like; left alone: that of the tensor. */
+    heed_tensor *(*loss)(void *self, heed_tape *t, const heed_pass *pass, double *sum);
+    /* The position behind the last update; seek goes back there.  NULL: there is none to keep. */
+    heed_position (*tell)(void *self);
+    heed_status (*seek)(void *self, heed_position p, heed_error *err);
+    /* On a tape that neither trains nor records.  At most HEED_MAX_MEASURES, the same ones every
+     * time; the first is a loss, which must be finite. */
+    heed_status (*validate)(void *self, heed_tape *t, heed_measure *out, int *count,
+                            heed_error *err);
+    /* At the end, with the best weights in place: results, pictures. */
+    heed_status (*finish)(void *self, heed_tape *t, const char *folder, heed_error *err);
+    void (*close)(void *self);
+} heed_task;
 
 /* ---- training ---- */
 
@@ -304,25 +291,28 @@ typedef struct heed_train_progress {
     heed_train_event event;
     bool logged; /* UPDATE: a line of the log was written */
     int64_t update, epoch;
-    double loss;       /* nats a target token since the last line of the log, not smoothed */
-    double rate, norm; /* of this update */
-    double speed;      /* source and target tokens a second, validation and saves not counted */
-    double seconds;    /* of training so far, earlier runs included */
-    double fraction;   /* done of the nearest of the limits; 0 if there is none */
-    double valid_loss; /* nats a token; NAN before the first validation, as those below */
-    double bleu, chrf;
-    double best; /* score of the best validation */
+    double loss[HEED_MAX_SETS]; /* a term, since the last line of the log */
+    double norm[HEED_MAX_SETS]; /* of this update's gradients */
+    double rate;                /* of this update */
+    double speed;               /* items a second, validation and saves not counted */
+    double seconds;             /* of training so far, earlier runs included */
+    double fraction;            /* done of the nearest of the limits; 0 if there is none */
+    heed_measure measure[HEED_MAX_MEASURES]; /* of the last validation */
+    int measures;                            /* 0 before the first */
+    heed_measure best;                       /* of the best one; name: NULL before the first */
     int64_t best_update;
-    const char *metric; /* what best measures: "bleu", "chrf", "loss" */
+    const heed_task *task;
 } heed_train_progress;
+/* The value of a measure; NAN if there is none of that name. */
+double heed_train_measured(const heed_train_progress *p, const char *name);
 
 /* All may be NULL.  The library prints nothing and installs no signal handler: a program's handler
  * sets a flag that stop reports. */
 typedef struct heed_train_hooks {
     heed_log_sink log;
     void (*progress)(void *context, const heed_train_progress *p);
-    bool (*stop)(void *context); /* asked before each update; true: save and stop */
-    /* The gradients of an update are complete and not clipped yet. */
+    bool (*stop)(void *context); /* asked after each update; true: save and stop */
+    /* The gradients of a set are complete and not clipped yet. */
     void (*gradients)(void *context, heed_params *p, int64_t update);
     /* Between the steps of a save, for tests that kill there: "weights", ..., "renamed". */
     void (*save_point)(void *context, const char *where);
@@ -344,19 +334,15 @@ typedef struct heed_train_result {
 } heed_train_result;
 
 typedef struct heed_trainer heed_trainer;
-/* Checks everything and prepares it: corpora, vocabularies (learned where none is given), model.
- * The folder must not exist or be empty; it appears, complete, when run begins. */
-heed_trainer *heed_trainer_new(const char *folder, const heed_recipe *recipe,
-                               const heed_train_hooks *hooks, const heed_allocator *allocator,
-                               heed_error *err);
-/* Goes on from the newest whole save, bit for bit as if there had been no pause.  recipe, if not
- * NULL, may differ from the stored one in limits, validation, saves, log and threads (which may
- * change the bits); anything else is refused by name. */
-heed_trainer *heed_trainer_resume(const char *folder, const heed_recipe *recipe,
-                                  const heed_train_hooks *hooks, const heed_allocator *allocator,
-                                  heed_error *err);
+/* A trainer of the task in a folder, which has the task closed when it is freed, or when this
+ * fails.  New: the folder must not exist or be empty; it appears, complete, when run begins.
+ * resume: goes on from the newest whole save, bit for bit as if there had been no pause (another
+ * number of threads may change the bits). */
+heed_trainer *heed_trainer_open(const char *folder, const heed_task *task, bool resume,
+                                const heed_train_hooks *hooks, const heed_allocator *allocator,
+                                heed_error *err);
 void heed_trainer_free(heed_trainer *t);
-/* Removes what heed_trainer_new has made so far, from another thread: for a program that ends
+/* Removes what heed_trainer_open has made so far, from another thread: for a program that ends
  * without waiting for it, since learning a vocabulary cannot be interrupted. */
 heed_status heed_trainer_discard(const char *folder, heed_error *err);
 /* Until a limit is reached or stop says so. */
@@ -364,28 +350,14 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
 
 /* What a run would need, from a few updates that are thrown away: do not run the trainer then. */
 typedef struct heed_train_forecast {
-    int64_t pairs, valid_pairs;
-    int64_t left_out; /* of the pairs, too long; reckoned from those that were drawn */
-    int64_t source_vocabulary, target_vocabulary;
     int64_t parameters;
     size_t memory; /* bytes of parameters, moments and the largest batch */
-    double tokens_per_second;
-    double seconds_per_update, seconds_per_epoch;
+    double items_per_second;
+    double seconds_per_update;
+    double seconds_per_epoch; /* 0 where there are no epochs */
     int64_t updates_per_epoch;
 } heed_train_forecast;
 heed_status heed_trainer_forecast(heed_trainer *t, heed_train_forecast *forecast, heed_error *err);
-
-/* ---- shortlists ---- */
-
-typedef struct heed_shortlist_options {
-    int64_t translations; /* of each source piece, the most probable */
-    int64_t frequent;     /* target pieces that every sentence may use */
-} heed_shortlist_options;
-/* Learns from pairs of sentences which target pieces translate which source pieces, and writes the
- * lists into a model directory, for heed_engine_open_shortlist. */
-heed_status heed_shortlist_train(const char *folder, const heed_corpus *c,
-                                 const heed_shortlist_options *o, const heed_allocator *allocator,
-                                 heed_error *err);
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,8 @@ heed_status heed__option_set_int(const heed__option_parse *p, const heed_option 
 heed_status heed__option_set_real(const heed__option_parse *p, const heed_option *o, double v);
 heed_status heed__option_set_choice(const heed__option_parse *p, const heed_option *o,
                                     const char *name);
+/* Whether two fields have equal values. */
+bool heed__option_same(const heed_option *o, const void *a, const void *b);
 /* A value of any type but BOOL and LIST, from its text. */
 heed_status heed__option_set_text(const heed__option_parse *p, const heed_option *o,
                                   const char *text);

@@ -49,6 +49,43 @@ heed_status heed__option_unknown(const heed__option_parse *p, const char *name, 
                       near ? "--" : "", near ? near : "", near ? "'?" : "");
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : !a && !b;
+}
+
+static bool same_spec(const heed_option_spec *spec, const void *a, const void *b)
+{
+    char text[2][HEED_OPTION_SPEC_TEXT];
+    return same_text(spec->format(a, text[0]), spec->format(b, text[1]));
+}
+
+bool heed__option_same(const heed_option *o, const void *a, const void *b)
+{
+    const heed_option_list *la = a, *lb = b;
+    bool same = true;
+    switch (o->type) {
+    case HEED_OPTION_TYPE_BOOL:
+        return *(const bool *)a == *(const bool *)b;
+    case HEED_OPTION_TYPE_INT:
+        return *(const int64_t *)a == *(const int64_t *)b;
+    case HEED_OPTION_TYPE_REAL:
+        return *(const double *)a == *(const double *)b;
+    case HEED_OPTION_TYPE_CHOICE:
+        return *(const int *)a == *(const int *)b;
+    case HEED_OPTION_TYPE_TEXT:
+        return same_text(*(const char *const *)a, *(const char *const *)b);
+    case HEED_OPTION_TYPE_SPEC:
+        return same_spec(o->spec(), a, b);
+    case HEED_OPTION_TYPE_LIST:
+        same = la->count == lb->count;
+        for (int i = 0; same && i < la->count; i++)
+            same = same_text(la->items[i], lb->items[i]);
+        break;
+    }
+    return same;
+}
+
 const char *heed__option_number(double v, char text[HEED_OPTION_NUMBER])
 {
     for (int digits = 6; digits <= 17; digits++) {

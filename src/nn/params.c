@@ -585,6 +585,13 @@ heed_status heed_params_thaw(heed_params *p, const char *scope, heed_error *err)
     return set_frozen(p, scope, false, err);
 }
 
+void heed__params_hold(heed_params *p, bool hold)
+{
+    for (int i = 0; i < p->count; i++)
+        if (!p->entries[i].is_state)
+            p->entries[i].tensor->needs_grad = !hold && !p->entries[i].frozen;
+}
+
 heed_status heed_params_set_group(heed_params *p, const char *scope, heed_group group,
                                   heed_error *err)
 {

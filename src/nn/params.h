@@ -25,6 +25,10 @@ heed__param_range heed__params_range(const heed_params *p, int i);
  * drawing. */
 heed_status heed__params_finish_zero(heed_params *p, heed_error *err);
 
+/* While it is held, no parameter of the set gets a gradient; then those again that are not
+ * frozen.  Costs nothing but a flag of each. */
+void heed__params_hold(heed_params *p, bool hold);
+
 /* The set's own allocator. */
 const heed_allocator *heed__params_allocator(const heed_params *p);
 

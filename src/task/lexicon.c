@@ -9,7 +9,7 @@
 #include "engine/model_directory.h"
 #include "engine/shortlist.h"
 
-#include <heed/train.h>
+#include <heed/task.h>
 #include <heed/translate.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-/* recipe.c: the options of a run: how they are stored in training/options.json, which of them may
+/* recipe.c: the options of a run: what stands for those that were not given, which of them may
  * change when a run is resumed, and which another model brings. */
+#include "base/option_parse.h"
 #include "engine/model_directory.h"
-#include "train/trainer.h"
+#include "task/translation.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -72,31 +73,18 @@ heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error 
 void heed__recipe_resolve(heed_recipe *r)
 {
     heed_train_options *o = &r->train;
-    if (!o->threads) {
+    if (!o->loop.threads) {
         heed_machine m;
         heed_machine_describe(&m);
-        o->threads = m.threads;
+        o->loop.threads = m.threads;
     }
-    if (o->rate == 0)
-        o->rate = o->schedule == HEED_SCHEDULE_NOAM ? 1 : 0.001;
+    if (o->loop.rate == 0)
+        o->loop.rate = o->loop.schedule == HEED_SCHEDULE_NOAM ? 1 : 0.001;
     if (!o->vocab_size && o->tokens == HEED_TOKENS_SENTENCEPIECE)
         o->vocab_size = 8000;
 }
 
 /* ---- on disk ---- */
-
-heed_status heed__recipe_write(const heed_recipe *r, const char *path, heed_error *err)
-{
-    heed_error own = {0};
-    heed_arena *arena = heed_arena_new(NULL, &own);
-    const char *text = arena ? heed_option_config(&heed__recipe_set, r, arena) : NULL;
-    if (arena && !text)
-        heed__fail(&own, HEED_MEMORY, "out of memory for options");
-    if (text)
-        heed_text_save(path, text, &own);
-    heed_arena_free(arena);
-    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
-}
 
 heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
                              heed_error *err)
@@ -114,94 +102,12 @@ heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena
 
 /* ---- on resume ---- */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : !a && !b;
-}
-
-static bool same_spec(const heed_option_spec *spec, const void *a, const void *b)
-{
-    char text[2][HEED_OPTION_SPEC_TEXT];
-    return same_text(spec->format(a, text[0]), spec->format(b, text[1]));
-}
-
-static bool same_value(const heed_option *o, const void *a, const void *b)
-{
-    const heed_option_list *la = a, *lb = b;
-    bool same = true;
-    switch (o->type) {
-    case HEED_OPTION_TYPE_BOOL:
-        return *(const bool *)a == *(const bool *)b;
-    case HEED_OPTION_TYPE_INT:
-        return *(const int64_t *)a == *(const int64_t *)b;
-    case HEED_OPTION_TYPE_REAL:
-        return *(const double *)a == *(const double *)b;
-    case HEED_OPTION_TYPE_CHOICE:
-        return *(const int *)a == *(const int *)b;
-    case HEED_OPTION_TYPE_TEXT:
-        return same_text(*(const char *const *)a, *(const char *const *)b);
-    case HEED_OPTION_TYPE_SPEC:
-        return same_spec(o->spec(), a, b);
-    case HEED_OPTION_TYPE_LIST:
-        same = la->count == lb->count;
-        for (int i = 0; same && i < la->count; i++)
-            same = same_text(la->items[i], lb->items[i]);
-        break;
-    }
-    return same;
-}
-
-/* What a run may change on the way: when it ends, looks at itself, saves and speaks.  Another
- * validation set or metric would make the best score so far meaningless, and so would other
+/* Another validation set or metric would make the best score so far meaningless, and so would other
  * translations of the set where these are what is scored. */
-static bool may_change(const heed_recipe *from, const char *name)
+const char *const *heed__recipe_may_change(const heed_recipe *r)
 {
-    static const char *const names[] = {
-        "valid-beam", "valid-lines",  "max-updates",  "max-epochs",  "max-minutes",
-        "patience",   "average",      "average-kind", "valid-every", "valid-minutes",
-        "save-every", "save-minutes", "keep",         "log-every",   "threads"};
-    size_t i = from->train.valid_metric == HEED_VALID_LOSS ? 0 : 2; /* behind the translations' */
-    while (i < sizeof names / sizeof *names && strcmp(names[i], name) != 0)
-        i++;
-    return i < sizeof names / sizeof *names;
-}
-
-heed_status heed__recipe_may_become(const heed_recipe *from, const heed_recipe *to,
-                                    const char *folder, bool *new_bits, heed_error *err)
-{
-    int schedule = from->train.schedule;
-    bool total = schedule == HEED_SCHEDULE_COSINE || schedule == HEED_SCHEDULE_LINEAR;
-    *new_bits = from->train.threads != to->train.threads;
-    for (int i = 0; i < heed__recipe_set.count; i++) {
-        const heed_option *o = &fields[i];
-        if (same_value(o, (const char *)from + o->offset, (const char *)to + o->offset))
-            continue;
-        if (total && strcmp(o->name, "max-updates") == 0)
-            return heed__fail(
-                err, HEED_ARGUMENT,
-                "--max-updates cannot change on resume: the learning rate of '%.200s' "
-                "depends on it",
-                folder);
-        if (!may_change(from, o->name))
-            return heed__fail(err, HEED_ARGUMENT,
-                              "--%s cannot change on resume; leave it out, or train '%.200s' anew",
-                              o->name, folder);
-    }
-    return HEED_OK;
-}
-
-/* ---- the metric that decides ---- */
-
-bool heed__metric_better(int metric, double score, double than)
-{
-    return isfinite(score) &&
-           (!isfinite(than) || (metric == HEED_VALID_LOSS ? score < than : score > than));
-}
-
-const char *heed__metric_name(int metric)
-{
-    static const char *const names[] = {"bleu", "chrf", "loss"};
-    return names[metric];
+    static const char *const names[] = {"valid-beam", "valid-lines", NULL};
+    return r->train.valid_metric == HEED_VALID_LOSS ? names : NULL;
 }
 
 /* ---- from another model ---- */
@@ -221,7 +127,7 @@ static heed_status check_same(const heed_recipe *r, const heed_recipe *from, hee
     for (int i = 0; i < heed__recipe_set.count; i++) {
         const heed_option *o = &fields[i];
         if (is_given(r, o->name) &&
-            !same_value(o, (const char *)r + o->offset, (const char *)from + o->offset))
+            !heed__option_same(o, (const char *)r + o->offset, (const char *)from + o->offset))
             return heed__fail(err, HEED_ARGUMENT,
                               "--%s is not what the model '%.300s' has: with --from, leave it out",
                               o->name, r->train.from);
@@ -278,11 +184,11 @@ heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed
     if (check_same(r, &from, err))
         return err->status;
     if (!is_given(r, "schedule")) { /* the default is made for weights that know nothing */
-        from.train.schedule = HEED_SCHEDULE_CONSTANT;
-        if (o->rate == 0)
-            from.train.rate = FROM_RATE;
+        from.train.loop.schedule = HEED_SCHEDULE_CONSTANT;
+        if (o->loop.rate == 0)
+            from.train.loop.rate = FROM_RATE;
         if (!is_given(r, "warmup"))
-            from.train.warmup = FROM_WARMUP;
+            from.train.loop.warmup = FROM_WARMUP;
     }
     *r = from;
     return HEED_OK;

@@ -2,7 +2,7 @@
  * would be in vain. */
 #include "base/option_parse.h"
 #include "model/model_class.h"
-#include "train/trainer.h"
+#include "task/translation.h"
 #include "vocab/vocabulary.h"
 
 #include <stdlib.h>
@@ -99,32 +99,34 @@ static heed_status check_tokens(const heed_train_options *o, heed_error *err)
 
 static heed_status check_training(const heed_train_options *o, heed_error *err)
 {
-    bool total = o->schedule == HEED_SCHEDULE_COSINE || o->schedule == HEED_SCHEDULE_LINEAR;
-    if (total && !o->max_updates)
+    bool total =
+        o->loop.schedule == HEED_SCHEDULE_COSINE || o->loop.schedule == HEED_SCHEDULE_LINEAR;
+    if (total && !o->loop.max_updates)
         return heed__fail(err, HEED_ARGUMENT, "--schedule %s needs --max-updates to end at",
-                          o->schedule == HEED_SCHEDULE_COSINE ? "cosine" : "linear");
-    if (total && o->warmup >= o->max_updates)
+                          o->loop.schedule == HEED_SCHEDULE_COSINE ? "cosine" : "linear");
+    if (total && o->loop.warmup >= o->loop.max_updates)
         return heed__fail(err, HEED_ARGUMENT,
                           "--warmup is %lld, expected less than the %lld of --max-updates",
-                          (long long)o->warmup, (long long)o->max_updates);
-    if ((o->schedule == HEED_SCHEDULE_NOAM || o->schedule == HEED_SCHEDULE_INVERSE_SQRT) &&
-        !o->warmup)
+                          (long long)o->loop.warmup, (long long)o->loop.max_updates);
+    if ((o->loop.schedule == HEED_SCHEDULE_NOAM ||
+         o->loop.schedule == HEED_SCHEDULE_INVERSE_SQRT) &&
+        !o->loop.warmup)
         return heed__fail(err, HEED_ARGUMENT, "this --schedule needs a --warmup of at least 1");
-    if (o->weight_decay > 0 && o->optimizer != HEED_ADAMW)
+    if (o->loop.weight_decay > 0 && o->loop.optimizer != HEED_ADAMW)
         return heed__fail(err, HEED_ARGUMENT, "--weight-decay needs --optimizer adamw");
-    if (o->momentum > 0 && (o->optimizer == HEED_ADAM || o->optimizer == HEED_ADAMW))
+    if (o->loop.momentum > 0 && (o->loop.optimizer == HEED_ADAM || o->loop.optimizer == HEED_ADAMW))
         return heed__fail(err, HEED_ARGUMENT, "--momentum needs --optimizer sgd or rmsprop");
-    if (o->rate_floor > 0 && !total)
+    if (o->loop.rate_floor > 0 && !total)
         return heed__fail(err, HEED_ARGUMENT, "--rate-floor needs --schedule cosine or linear");
-    if (o->rate_floor > o->rate)
+    if (o->loop.rate_floor > o->loop.rate)
         return heed__fail(err, HEED_ARGUMENT,
-                          "--rate-floor is %g, expected at most the %g of --rate", o->rate_floor,
-                          o->rate);
+                          "--rate-floor is %g, expected at most the %g of --rate",
+                          o->loop.rate_floor, o->loop.rate);
     if (o->valid_metric != HEED_VALID_LOSS && !o->valid_lines)
         return heed__fail(err, HEED_ARGUMENT,
                           "--valid-lines 0 translates nothing: it needs --valid-metric loss");
-    if (!o->valid_every && o->valid_minutes == 0 && !o->max_updates && !o->max_epochs &&
-        o->max_minutes == 0)
+    if (!o->loop.valid_every && o->loop.valid_minutes == 0 && !o->loop.max_updates &&
+        !o->loop.max_epochs && o->loop.max_minutes == 0)
         return heed__fail(err, HEED_ARGUMENT,
                           "nothing would ever stop this run: give --max-updates, --max-epochs, "
                           "--max-minutes or --valid-every");
@@ -195,12 +197,12 @@ static bool holds_out(const heed_recipe *r)
 
 static bool is_adam(const heed_recipe *r)
 {
-    return r->train.optimizer == HEED_ADAM || r->train.optimizer == HEED_ADAMW;
+    return r->train.loop.optimizer == HEED_ADAM || r->train.loop.optimizer == HEED_ADAMW;
 }
 
 static bool divides(const heed_recipe *r)
 {
-    return r->train.optimizer != HEED_SGD;
+    return r->train.loop.optimizer != HEED_SGD;
 }
 
 #define LEARNED "is for a vocabulary that is learned: not with --vocab or --source-vocab"

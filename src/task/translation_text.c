@@ -4,12 +4,12 @@
 #include "data/augment.h"
 #include "data/names.h"
 #include "model/model_class.h"
-#include "train/trainer.h"
+#include "task/translation.h"
 #include "vocab/vocabulary.h"
 
 /* ---- corpora ---- */
 
-static heed_corpus *open_corpus(const heed_trainer *t, const heed_option_list *source,
+static heed_corpus *open_corpus(const heed__translation *t, const heed_option_list *source,
                                 const heed_option_list *target, const heed_option_list *tsv,
                                 heed_error *err)
 {
@@ -22,14 +22,14 @@ static heed_corpus *open_corpus(const heed_trainer *t, const heed_option_list *s
 }
 
 /* So many, but never more than a twentieth of what there is. */
-static int64_t held_out(const heed_trainer *t)
+static int64_t held_out(const heed__translation *t)
 {
     int64_t pairs = heed_corpus_describe(t->corpus).pairs, most = pairs / 20;
     int64_t n = t->recipe.train.hold_out < most ? t->recipe.train.hold_out : most;
     return n > 0 ? n : 1;
 }
 
-heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err)
+heed_status heed__open_corpora(heed__translation *t, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
     t->corpus = open_corpus(t, &o->source, &o->target, &o->tsv, err);
@@ -43,12 +43,12 @@ heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err)
         return heed__fail(err, HEED_FORMAT,
                           "one sentence pair is too little to train and validate with");
     int64_t n = held_out(t);
-    t->valid = heed_corpus_hold_out(t->corpus, n, (uint64_t)o->seed, &t->allocator, err);
+    t->valid = heed_corpus_hold_out(t->corpus, n, (uint64_t)o->loop.seed, &t->allocator, err);
     if (!t->valid)
         return err->status;
-    heed__trainer_say(t, HEED_LOG_INFO,
-                      "no validation files: %lld of the pairs are held out for validation",
-                      (long long)n);
+    heed__translation_say(t, HEED_LOG_INFO,
+                          "no validation files: %lld of the pairs are held out for validation",
+                          (long long)n);
     return HEED_OK;
 }
 
@@ -57,14 +57,14 @@ heed_status heed__trainer_open_corpora(heed_trainer *t, heed_error *err)
 /* As many as `heed vocab` takes if not told otherwise. */
 #define VOCAB_LINES 2000000
 
-static heed_status vocab_path(const heed_trainer *t, const char *side, heed__pathname path,
+static heed_status vocab_path(const heed__translation *t, const char *side, heed__pathname path,
                               heed_error *err)
 {
     const char *end = t->recipe.train.tokens == HEED_TOKENS_WHITESPACE ? "vocab" : "spm";
-    return heed__pathname_format(path, err, "%s/%s.%s", t->place, side, end);
+    return heed__pathname_format(path, err, "%s/%s.%s", t->folder, side, end);
 }
 
-static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char *path,
+static heed_status learn_vocab(const heed__translation *t, heed_side side, const char *path,
                                heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
@@ -74,10 +74,10 @@ static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char
                                   .min_count = o->vocab_min_count,
                                   .coverage = o->vocab_coverage,
                                   .max_lines = VOCAB_LINES,
-                                  .seed = (uint64_t)o->seed};
+                                  .seed = (uint64_t)o->loop.seed};
     static const char *const names[] = {
         [HEED_SOURCE] = "source", [HEED_TARGET] = "target", [HEED_BOTH] = "joint"};
-    heed__trainer_say(t, HEED_LOG_INFO, "learning the %s vocabulary", names[side]);
+    heed__translation_say(t, HEED_LOG_INFO, "learning the %s vocabulary", names[side]);
     heed_corpus_lines *lines = heed_corpus_lines_new(t->corpus, side, &t->allocator, err);
     if (!lines)
         return err->status;
@@ -87,7 +87,7 @@ static heed_status learn_vocab(const heed_trainer *t, heed_side side, const char
     return status;
 }
 
-static heed_vocab *open_vocab(const heed_trainer *t, const char *path, heed_error *err)
+static heed_vocab *open_vocab(const heed__translation *t, const char *path, heed_error *err)
 {
     heed_vocab *v = heed_vocab_open(path, t->recipe.train.bpe_joiner, &t->allocator, err);
     bool words = t->recipe.train.tokens == HEED_TOKENS_WHITESPACE;
@@ -101,7 +101,7 @@ static heed_vocab *open_vocab(const heed_trainer *t, const char *path, heed_erro
 }
 
 /* In a new directory it is copied there from `given`, once that is known to be one, or learned. */
-static heed_vocab *one_vocab(const heed_trainer *t, const char *name, heed_side side,
+static heed_vocab *one_vocab(const heed__translation *t, const char *name, heed_side side,
                              const char *given, bool new_folder, heed_error *err)
 {
     heed__pathname path;
@@ -118,7 +118,7 @@ static heed_vocab *one_vocab(const heed_trainer *t, const char *name, heed_side 
     return v;
 }
 
-heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, heed_error *err)
+heed_status heed__open_vocabularies(heed__translation *t, bool new_folder, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
     if (o->joint && !o->source_vocab) {
@@ -139,7 +139,7 @@ heed_status heed__trainer_open_vocabularies(heed_trainer *t, bool new_folder, he
 
 /* ---- names ---- */
 
-static heed_status learn_names(const heed_trainer *t, const char *path, heed_error *err)
+static heed_status learn_names(const heed__translation *t, const char *path, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
     heed__pathname other;
@@ -157,13 +157,13 @@ static heed_status learn_names(const heed_trainer *t, const char *path, heed_err
 
 /* Where a model has placeholders, names can be copied; which may not, the text tells, and what the
  * model to start from knew. */
-heed_status heed__trainer_open_names(heed_trainer *t, bool new_folder, heed_error *err)
+heed_status heed__open_names(heed__translation *t, bool new_folder, heed_error *err)
 {
     heed__pathname path;
     heed_error own = {0};
     if (!(t->recipe.train.augment.protect > 0 || t->from.protects))
         return HEED_OK;
-    if (!heed__pathname_format(path, &own, "%s/" HEED__NAMES_FILE, t->place) &&
+    if (!heed__pathname_format(path, &own, "%s/" HEED__NAMES_FILE, t->folder) &&
         !(new_folder && learn_names(t, path, &own)))
         t->names = heed__names_open(path, &t->allocator, &own);
     return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
@@ -192,7 +192,7 @@ static int64_t quantile(const int64_t *count, int64_t values, int64_t share)
 
 /* Counts pairs by their source tokens in lengths[1..most], and by how many more their target has,
  * up to EXTRA_MOST, in extras. */
-static heed_status count_lengths(const heed_trainer *t, int64_t most, int64_t *lengths,
+static heed_status count_lengths(const heed__translation *t, int64_t most, int64_t *lengths,
                                  int64_t extras[EXTRA_MOST + 1], heed_arena *arena, heed_error *err)
 {
     int64_t pairs = heed_corpus_describe(t->corpus).pairs;
@@ -201,7 +201,7 @@ static heed_status count_lengths(const heed_trainer *t, int64_t most, int64_t *l
     for (int64_t i = 0; !status && i < n; i++) {
         const heed_train_options *o = &t->recipe.train;
         const heed_rng rng =
-            heed_rng_stream(&(heed_rng_key){.seed = (uint64_t)o->seed, .node = (uint64_t)i});
+            heed_rng_stream(&(heed_rng_key){.seed = (uint64_t)o->loop.seed, .node = (uint64_t)i});
         heed_pair p;
         heed_tokens source, target;
         heed_arena_reset(arena);
@@ -221,10 +221,10 @@ static heed_status count_lengths(const heed_trainer *t, int64_t most, int64_t *l
     return status;
 }
 
-heed_status heed__trainer_measure_text(heed_trainer *t, heed_error *err)
+heed_status heed__measure_text(heed__translation *t, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
-    int64_t most = heed__trainer_max_tokens(t) - 1, extras[EXTRA_MOST + 1] = {0}; /* and EOS */
+    int64_t most = heed__max_tokens(t) - 1, extras[EXTRA_MOST + 1] = {0}; /* and EOS */
     size_t room = (size_t)most + 1;
     int64_t *lengths = heed__allocate_zeroed(&t->allocator, room, sizeof *lengths);
     heed_arena *arena = heed_arena_new(&t->allocator, err);

@@ -1,6 +1,6 @@
 /* translation_valid.c: how good the weights are: cross-entropy over the whole validation set, and
  * BLEU and chrF of real translations of it (of --valid-lines of them, drawn evenly). */
-#include "train/trainer.h"
+#include "task/translation.h"
 #include "translate/translator.h"
 
 #include <math.h>
@@ -11,40 +11,12 @@
 
 /* ---- cross-entropy ---- */
 
-static bool stop_asked(const heed_trainer *t)
+static bool stop_asked(const heed__translation *t)
 {
     return t->hooks.stop && t->hooks.stop(t->hooks.context);
 }
 
-/* Without dropout, and without a way back. */
-static heed_status add_loss(heed_trainer *t, const heed_batch *batch, double *nll, int64_t *tokens,
-                            heed_error *err)
-{
-    double sum = 0;
-    heed_tape_reset(t->tape);
-    heed_tape_set_training(t->tape, false);
-    heed_tape_set_recording(t->tape, false);
-    heed_model_loss(t->model, t->tape, batch, 1, &sum);
-    const heed_error wrong = *heed_tape_error(t->tape);
-    heed_tape_reset(t->tape);
-    heed_tape_set_training(t->tape, true);
-    heed_tape_set_recording(t->tape, true);
-    *nll += sum;
-    *tokens += batch->target.rows->rows;
-    return wrong.status ? heed__fail(err, wrong.status, "%s", wrong.text) : HEED_OK;
-}
-
-heed_status heed__trainer_probe(heed_trainer *t, double *loss, heed_error *err)
-{
-    double nll = 0;
-    int64_t tokens = 0;
-    heed_status status =
-        t->micro[0].examples ? add_loss(t, &t->micro[0], &nll, &tokens, err) : HEED_OK;
-    *loss = tokens ? nll / (double)tokens : 0;
-    return status;
-}
-
-static heed_batches *valid_batches(const heed_trainer *t, heed_error *err)
+static heed_batches *valid_batches(const heed__translation *t, heed_error *err)
 {
     heed_batches_options options = {.batch_tokens = t->recipe.train.batch_tokens,
                                     .max_tokens = t->recipe.model.longest,
@@ -53,7 +25,7 @@ static heed_batches *valid_batches(const heed_trainer *t, heed_error *err)
     return heed_batches_new(t->valid, t->source, t->target, &options, &t->allocator, err);
 }
 
-heed_status heed__trainer_check_valid(const heed_trainer *t, heed_error *err)
+heed_status heed__check_valid(const heed__translation *t, heed_error *err)
 {
     heed_batch batch;
     heed_error own = {0};
@@ -66,7 +38,8 @@ heed_status heed__trainer_check_valid(const heed_trainer *t, heed_error *err)
                       : HEED_OK;
 }
 
-static heed_status cross_entropy(heed_trainer *t, double *loss, heed_error *err)
+static heed_status cross_entropy(heed__translation *t, heed_tape *tape, double *loss,
+                                 heed_error *err)
 {
     double nll = 0;
     int64_t tokens = 0;
@@ -78,9 +51,17 @@ static heed_status cross_entropy(heed_trainer *t, double *loss, heed_error *err)
     while (!status && !stop_asked(t)) {
         if ((status = heed_batches_next(batches, &batch, 1, err)) || !batch.examples)
             break;
-        status = add_loss(t, &batch, &nll, &tokens, err);
+        double sum = 0;
+        heed_tape_reset(tape);
+        heed_model_loss(t->model, tape, &batch, 1, &sum);
+        const heed_error *wrong = heed_tape_error(tape);
+        if (wrong->status)
+            status = heed__fail(err, wrong->status, "%s", wrong->text);
+        nll += sum;
+        tokens += batch.target.rows->rows;
     }
     heed_batches_free(batches);
+    heed_tape_reset(tape);
     *loss = nll / (double)tokens;
     return status;
 }
@@ -124,7 +105,7 @@ struct texts {
     int64_t count;
 };
 
-static heed_status draw_texts(const heed_trainer *t, struct texts *x, heed_arena *arena,
+static heed_status draw_texts(const heed__translation *t, struct texts *x, heed_arena *arena,
                               heed_error *err)
 {
     int64_t pairs = heed_corpus_describe(t->valid).pairs, most = t->recipe.train.valid_lines;
@@ -146,7 +127,8 @@ static heed_status draw_texts(const heed_trainer *t, struct texts *x, heed_arena
     return whole ? HEED_OK : heed__fail(err, HEED_MEMORY, "out of memory for validation");
 }
 
-static heed_status translate(heed_trainer *t, struct texts *x, heed_arena *arena, heed_error *err)
+static heed_status translate(heed__translation *t, struct texts *x, heed_arena *arena,
+                             heed_error *err)
 {
     heed_search_options search = {.beam = t->recipe.train.valid_beam,
                                   .length_penalty = 0.6,
@@ -156,8 +138,8 @@ static heed_status translate(heed_trainer *t, struct texts *x, heed_arena *arena
     heed_translation *out = heed_arena_allocate(arena, sizeof *out * (size_t)x->count);
     if (!out)
         return heed__fail(err, HEED_MEMORY, "out of memory for validation");
-    heed_translator *tr = heed_translator_new(t->model, t->source, t->target,
-                                              heed_tape_threads(t->tape), &t->allocator, err);
+    heed_translator *tr =
+        heed_translator_new(t->model, t->source, t->target, t->threads, &t->allocator, err);
     if (!tr)
         return err->status;
     heed__translator_trained(tr, &t->text, t->names);
@@ -174,7 +156,8 @@ static heed_status translate(heed_trainer *t, struct texts *x, heed_arena *arena
     return status;
 }
 
-static heed_status translation_scores(heed_trainer *t, heed__validation *v, heed_error *err)
+static heed_status translation_scores(heed__translation *t, double *bleu_score, double *chrf_score,
+                                      heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
     bool words = o->tokens == HEED_TOKENS_WHITESPACE;
@@ -193,18 +176,33 @@ static heed_status translation_scores(heed_trainer *t, heed__validation *v, heed
     if (!status && !stop_asked(t))
         status = heed_bleu(&bleu, x.hypothesis, x.reference, x.count, &result, err);
     if (!status && !stop_asked(t))
-        status = heed_chrf(&chrf, x.hypothesis, x.reference, x.count, &v->chrf, err);
-    v->bleu = result.score;
+        status = heed_chrf(&chrf, x.hypothesis, x.reference, x.count, chrf_score, err);
+    *bleu_score = result.score;
     heed_arena_free(arena);
     return status;
 }
 
-heed_status heed__trainer_validate(heed_trainer *t, heed__validation *v, heed_error *err)
+/* ---- measures ---- */
+
+static const char *const metric_names[] = {
+    [HEED_VALID_BLEU] = "BLEU", [HEED_VALID_CHRF] = "chrF", [HEED_VALID_LOSS] = "loss"};
+
+const char *heed__metric_name(int metric)
 {
-    *v = (heed__validation){NAN, NAN, NAN, false};
-    heed_status status = cross_entropy(t, &v->loss, err);
-    if (!status && t->recipe.train.valid_lines && v->loss <= HEED_EXPLODED)
-        status = translation_scores(t, v, err);
-    v->stopped = stop_asked(t);
+    return metric_names[metric];
+}
+
+heed_status heed__translation_validate(void *self, heed_tape *tape, heed_measure *out, int *count,
+                                       heed_error *err)
+{
+    heed__translation *t = self;
+    double loss = NAN, bleu = NAN, chrf = NAN;
+    heed_status status = cross_entropy(t, tape, &loss, err);
+    if (!status && t->recipe.train.valid_lines && loss <= HEED_EXPLODED)
+        status = translation_scores(t, &bleu, &chrf, err);
+    out[0] = (heed_measure){"loss", loss, false};
+    out[1] = (heed_measure){"BLEU", bleu, true};
+    out[2] = (heed_measure){"chrF", chrf, true};
+    *count = 3;
     return status;
 }

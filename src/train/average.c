@@ -35,19 +35,17 @@ static int worst(const heed__train_state *s)
 
 void heed__candidates_add(heed_trainer *t, bool validated)
 {
-    const heed_train_options *o = &t->recipe.train;
+    const heed_loop_options *o = &t->loop;
     heed__train_state *s = &t->state;
     heed__ranked_save c = {s->update, -DBL_MAX}; /* the first to go, should the kind be changed */
     bool best = o->average_kind == HEED_AVERAGE_BEST;
     if (o->average < 2 || (best && !validated) || heed__candidates_hold(s, s->update))
         return;
     if (best) {
-        double score = o->valid_metric == HEED_VALID_BLEU   ? s->bleu
-                       : o->valid_metric == HEED_VALID_CHRF ? s->chrf
-                                                            : -s->valid_loss;
-        if (!isfinite(score))
+        const heed_measure m = heed__deciding(t, s->measure, s->measures);
+        if (!isfinite(m.value))
             return;
-        c.score = score;
+        c.score = m.larger_is_better ? m.value : -m.value;
     }
     /* A recipe resumed with a smaller K may have several to drop. */
     while (s->n_candidates >= o->average) {
@@ -66,34 +64,80 @@ static void add_to_mean(heed_real *mean, const heed_real *x, int64_t size, int n
         mean[i] += (x[i] - mean[i]) / (heed_real)n;
 }
 
+/* The means of all sets, one after the other: weights, then state. */
+struct means {
+    heed_real *mean[HEED_MAX_SETS];
+    int n; /* saves in them */
+};
+
+static size_t mean_size(const heed_params *p)
+{
+    return (size_t)heed_params_size(p) + (size_t)heed_params_state_size(p);
+}
+
+static heed_status begin_means(const heed_trainer *t, struct means *m, heed_error *err)
+{
+    heed_status status = HEED_OK;
+    *m = (struct means){.n = 0};
+    for (int k = 0; !status && k < t->sets; k++) {
+        const size_t size = mean_size(t->set[k].params);
+        m->mean[k] = heed__allocate_zeroed(&t->allocator, size, sizeof *m->mean[k]);
+        if (!m->mean[k])
+            status =
+                heed__fail(err, HEED_MEMORY, "out of memory for the average of %lld parameters",
+                           (long long)size);
+    }
+    return status;
+}
+
+static void end_means(const heed_trainer *t, const struct means *m)
+{
+    for (int k = 0; k < t->sets; k++)
+        heed__release(&t->allocator, m->mean[k], m->mean[k] ? mean_size(t->set[k].params) : 0,
+                      sizeof *m->mean[k]);
+}
+
+/* What cannot be read is left out, with a warning. */
+static heed_status add_save(heed_trainer *t, struct means *m, int64_t update, heed_error *err)
+{
+    heed_status status = HEED_OK;
+    heed_error own = {0};
+    for (int k = 0; !status && !own.status && k < t->sets; k++) {
+        heed__pathname path;
+        status = heed__checkpoint_weights(t, update, k, path, err);
+        if (!status)
+            heed_params_load(t->set[k].params, path, &own);
+    }
+    if (own.status)
+        heed__trainer_say(t, HEED_LOG_WARNING, "left out of the average: %s", own.text);
+    if (status || own.status)
+        return status;
+    m->n++;
+    for (int k = 0; k < t->sets; k++) {
+        const heed_params *p = t->set[k].params;
+        const int64_t size = heed_params_size(p);
+        add_to_mean(m->mean[k], heed_params_values(p), size, m->n);
+        add_to_mean(m->mean[k] + size, heed_params_state_values(p), heed_params_state_size(p),
+                    m->n);
+    }
+    return HEED_OK;
+}
+
 heed_status heed__candidates_average(heed_trainer *t, int *count, heed_error *err)
 {
     const heed__train_state *s = &t->state;
-    size_t size = (size_t)heed_params_size(t->params);
-    size_t state = (size_t)heed_params_state_size(t->params);
-    heed_real *mean = heed__allocate_zeroed(&t->allocator, size + state, sizeof *mean);
-    heed_status status = HEED_OK;
-    *count = 0;
-    if (!mean)
-        return heed__fail(err, HEED_MEMORY, "out of memory for the average of %lld parameters",
-                          (long long)size);
-    for (int i = 0; !status && i < s->n_candidates; i++) {
-        heed__pathname path;
-        heed_error own = {0};
-        status = heed__checkpoint_weights(t, s->candidates[i].update, path, err);
-        if (!status && heed_params_load(t->params, path, &own)) {
-            heed__trainer_say(t, HEED_LOG_WARNING, "left out of the average: %s", own.text);
-        } else if (!status) {
-            ++*count;
-            add_to_mean(mean, heed_params_values(t->params), (int64_t)size, *count);
-            add_to_mean(mean + size, heed_params_state_values(t->params), (int64_t)state, *count);
-        }
-    }
-    if (!status && *count) {
-        memcpy(heed_params_values(t->params), mean, size * sizeof *mean);
+    struct means m;
+    heed_status status = begin_means(t, &m, err);
+    for (int i = 0; !status && i < s->n_candidates; i++)
+        status = add_save(t, &m, s->candidates[i].update, err);
+    for (int k = 0; !status && m.n && k < t->sets; k++) {
+        heed_params *p = t->set[k].params;
+        const size_t size = (size_t)heed_params_size(p), state = mean_size(p) - size;
+        memcpy(heed_params_values(p), m.mean[k], size * sizeof *m.mean[k]);
         if (state)
-            memcpy(heed_params_state_values(t->params), mean + size, state * sizeof *mean);
+            memcpy(heed_params_state_values(p), m.mean[k] + size, state * sizeof *m.mean[k]);
     }
-    heed__release(&t->allocator, mean, size + state, sizeof *mean);
+    *count = m.n;
+    end_means(t, &m);
     return status;
 }

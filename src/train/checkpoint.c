@@ -1,5 +1,6 @@
-/* checkpoint.c: saves.  training/step-N/ holds the weights, the optimiser's moments, the moving
- * average if there is one, and state.json with the checksums of the others.
+/* checkpoint.c: saves.  training/step-N/ holds, for each set of parameters, the weights, the
+ * optimiser's moments and the moving average if there is one; and state.json with the checksums of
+ * the others.
  *
  * A save is written as training/step-N.tmp, every file and the directory synced, then renamed: it
  * is whole or has another name.  Only then are older ones removed.  Loading believes nothing that
@@ -14,9 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char weights_name[] = HEED_SAVED_WEIGHTS;
-static const char moments_name[] = "moments.safetensors";
-static const char average_name[] = HEED_SAVED_AVERAGE;
+enum part { WEIGHTS, MOMENTS, AVERAGE, PARTS };
+static const char *const part_names[PARTS] = {"model", "moments", "average"};
+
+void heed__name_set_file(const heed_trainer *t, int set, const char *what, heed__set_file name)
+{
+    snprintf(name, sizeof(heed__set_file), "%s%s%.40s.safetensors", what, set ? "-" : "",
+             set ? t->task.set_names[set] : "");
+}
 
 void heed__save_point(const heed_trainer *t, const char *where)
 {
@@ -26,39 +32,52 @@ void heed__save_point(const heed_trainer *t, const char *where)
 
 /* ---- writing ---- */
 
-/* One file of a save by its name. */
-static heed_status write_file(heed_trainer *t, const char *name, const char *path, heed_error *err)
+static heed_status write_part(const heed__trained_set *set, enum part part, const char *path,
+                              heed_error *err)
 {
     heed_status status;
-    if (name == moments_name)
-        return heed__moments_save(t->optimizer, t->params, path, err);
-    if (name == average_name)
-        heed_ema_swap(t->ema);
-    status = heed_params_save(t->params, path, err);
-    if (name == average_name)
-        heed_ema_swap(t->ema);
+    if (part == MOMENTS)
+        return heed__moments_save(set->optimizer, set->params, path, err);
+    if (part == AVERAGE)
+        heed_ema_swap(set->ema);
+    status = heed_params_save(set->params, path, err);
+    if (part == AVERAGE)
+        heed_ema_swap(set->ema);
+    return status;
+}
+
+/* The files of a set: all parts, or all but the average. */
+static heed_status write_set(heed_trainer *t, int k, const char *folder, heed__save_parts *parts,
+                             heed_error *err)
+{
+    const heed__trained_set *set = &t->set[k];
+    heed_status status = HEED_OK;
+    for (int i = 0; !status && i < (set->ema ? PARTS : AVERAGE); i++) {
+        heed__save_file *file = &parts->files[parts->n_files++];
+        heed__pathname path;
+        heed__name_set_file(t, k, part_names[i], file->name);
+        if (!(status = heed__pathname_format(path, err, "%s/%s", folder, file->name)) &&
+            !(status = write_part(set, (enum part)i, path, err)))
+            status = heed__file_checksum(path, &file->sum, err);
+        heed__save_point(t, file->name);
+    }
     return status;
 }
 
 static heed_status write_files(heed_trainer *t, const char *folder, heed_error *err)
 {
-    const char *const names[HEED_SAVE_FILES] = {weights_name, moments_name, average_name};
-    heed__save_file files[HEED_SAVE_FILES] = {0};
-    int count = t->ema ? 3 : 2;
+    heed__save_parts parts = {.sets = t->sets};
     heed__pathname path;
     heed_status status = HEED_OK;
-    for (int i = 0; !status && i < count; i++) {
-        snprintf(files[i].name, sizeof files[i].name, "%s", names[i]);
-        if (!(status = heed__pathname_format(path, err, "%s/%s", folder, names[i])) &&
-            !(status = write_file(t, names[i], path, err)))
-            status = heed__file_checksum(path, &files[i].sum, err);
-        heed__save_point(t, names[i]);
+    for (int k = 0; !status && k < t->sets; k++) {
+        status = write_set(t, k, folder, &parts, err);
+        parts.optimizer[k] = heed_optimizer_updates(t->set[k].optimizer);
+        parts.ema[k] = t->set[k].ema ? heed_ema_updates(t->set[k].ema) : 0;
     }
     if (!status)
         status = heed__pathname_format(path, err, "%s/state.json", folder);
     if (!status)
-        status = heed__state_write(path, &t->state, heed_optimizer_updates(t->optimizer),
-                                   t->ema ? heed_ema_updates(t->ema) : 0, files, count, err);
+        status = heed__state_write(path, &t->state, &parts, err);
     heed__save_point(t, "state.json");
     return status;
 }
@@ -86,7 +105,7 @@ heed_status heed__checkpoint_point_latest(const heed_trainer *t, heed_error *err
 static void remember_save(heed_trainer *t)
 {
     heed__train_state *s = &t->state;
-    int64_t keep = t->recipe.train.keep < HEED_MAX_KEEP ? t->recipe.train.keep : HEED_MAX_KEEP;
+    int64_t keep = t->loop.keep < HEED_MAX_KEEP ? t->loop.keep : HEED_MAX_KEEP;
     if (s->n_saves && s->saves[s->n_saves - 1] == s->update)
         return;
     while (s->n_saves >= keep) {
@@ -103,17 +122,8 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
         return HEED_OK;
     if (scheduled)
         remember_save(t);
-    heed_corpus_report data = heed_corpus_describe(t->corpus);
-    heed_corpus_report valid = heed_corpus_describe(t->valid);
     t->state.log_bytes = heed__log_bytes(t->log);
-    t->state.pairs = data.pairs;
-    t->state.source_bytes = data.source_bytes;
-    t->state.target_bytes = data.target_bytes;
-    t->state.checksum = data.checksum;
-    t->state.valid_pairs = valid.pairs;
-    t->state.valid_source_bytes = valid.source_bytes;
-    t->state.valid_target_bytes = valid.target_bytes;
-    t->state.valid_checksum = valid.checksum;
+    t->state.n_data = t->task.data ? t->task.data(t->task.self, t->state.data) : 0;
     heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
     if (!status)
         status = heed__pathname_format(folder, err, "%s/step-%lld", training,
@@ -150,105 +160,105 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
 
 /* ---- loading ---- */
 
-static heed_status verify(const char *folder, const heed__save_file *files, int count,
-                          heed_error *err)
+static heed_status verify(const char *folder, const heed__save_parts *parts, heed_error *err)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < parts->n_files; i++) {
+        const heed__save_file *f = &parts->files[i];
         heed__pathname path;
         heed__checksum sum;
-        heed_status status = heed__pathname_format(path, err, "%s/%s", folder, files[i].name);
+        heed_status status = heed__pathname_format(path, err, "%s/%s", folder, f->name);
         if (!status)
             status = heed__file_checksum(path, &sum, err);
         if (status)
             return status;
-        if (sum.bytes != files[i].sum.bytes)
+        if (sum.bytes != f->sum.bytes)
             return heed__fail(err, HEED_FORMAT, "'%.300s' has %lld bytes, expected %lld", path,
-                              (long long)sum.bytes, (long long)files[i].sum.bytes);
-        if (sum.crc != files[i].sum.crc)
+                              (long long)sum.bytes, (long long)f->sum.bytes);
+        if (sum.crc != f->sum.crc)
             return heed__fail(err, HEED_FORMAT, "'%.300s' is damaged: checksum %08x, expected %08x",
-                              path, (unsigned)sum.crc, (unsigned)files[i].sum.crc);
+                              path, (unsigned)sum.crc, (unsigned)f->sum.crc);
     }
     return HEED_OK;
 }
 
-static heed_status load_file(heed_trainer *t, const char *folder, const char *name, heed_error *err)
+/* The average comes first: it is loaded as weights, and those replace it then. */
+static heed_status load_set(heed_trainer *t, int k, const char *folder, heed_error *err)
 {
-    heed__pathname path;
-    heed_status status = heed__pathname_format(path, err, "%s/%s", folder, name);
-    if (!status)
-        status = name == moments_name ? heed__moments_load(t->optimizer, t->params, path, err)
-                                      : heed_params_load(t->params, path, err);
-    if (!status && name == average_name)
-        memcpy(heed_ema_values(t->ema), heed_params_values(t->params),
-               (size_t)heed_params_size(t->params) * sizeof(heed_real));
+    const heed__trained_set *set = &t->set[k];
+    heed_status status = HEED_OK;
+    for (int i = set->ema ? AVERAGE : WEIGHTS; !status; i = i == AVERAGE ? WEIGHTS : i + 1) {
+        heed__pathname path;
+        heed__set_file name;
+        heed__name_set_file(t, k, part_names[i], name);
+        status = heed__pathname_format(path, err, "%s/%s", folder, name);
+        if (!status)
+            status = i == MOMENTS ? heed__moments_load(set->optimizer, set->params, path, err)
+                                  : heed_params_load(set->params, path, err);
+        if (!status && i == AVERAGE)
+            memcpy(heed_ema_values(set->ema), heed_params_values(set->params),
+                   (size_t)heed_params_size(set->params) * sizeof(heed_real));
+        if (i == MOMENTS)
+            break;
+    }
     return status;
 }
 
 /* STATE, which is no reason to look for an older save. */
-static heed_status same_text(const heed_trainer *t, const char *what, const heed_corpus *c,
-                             const int64_t expected[4], heed_error *err)
-{
-    heed_corpus_report data = heed_corpus_describe(c);
-    const bool same_size = data.pairs == expected[0] && data.source_bytes == expected[1] &&
-                           data.target_bytes == expected[2];
-    if (same_size && (expected[3] < 0 || data.checksum == expected[3]))
-        return HEED_OK;
-    if (same_size)
-        return heed__fail(
-            err, HEED_STATE,
-            "cannot resume '%.200s': its %s data has changed: as many bytes, with the "
-            "checksum %08x, expected %08x",
-            t->folder, what, (unsigned)data.checksum, (unsigned)expected[3]);
-    return heed__fail(err, HEED_STATE,
-                      "cannot resume '%.200s': its %s data has changed: %lld pairs of %lld and "
-                      "%lld bytes, expected %lld of %lld and %lld",
-                      t->folder, what, (long long)data.pairs, (long long)data.source_bytes,
-                      (long long)data.target_bytes, (long long)expected[0], (long long)expected[1],
-                      (long long)expected[2]);
-}
-
 static heed_status same_data(const heed_trainer *t, const heed__train_state *s, heed_error *err)
 {
-    const int64_t train[] = {s->pairs, s->source_bytes, s->target_bytes, s->checksum};
-    const int64_t valid[] = {s->valid_pairs, s->valid_source_bytes, s->valid_target_bytes,
-                             s->valid_checksum};
-    heed_status status = same_text(t, "training", t->corpus, train, err);
-    return status || s->valid_pairs < 0 ? status : same_text(t, "validation", t->valid, valid, err);
+    heed_fingerprint now[HEED_MAX_FINGERPRINTS];
+    const int n = t->task.data ? t->task.data(t->task.self, now) : 0;
+    for (int i = 0; i < s->n_data || i < n; i++) {
+        if (i >= s->n_data || i >= n || strcmp(s->data[i].name, now[i].name) != 0)
+            return heed__fail(err, HEED_STATE,
+                              "cannot resume '%.200s': its save describes other data", t->folder);
+        if (s->data[i].value != now[i].value)
+            return heed__fail(
+                err, HEED_STATE,
+                "cannot resume '%.200s': its data has changed: %s %lld, expected %lld", t->folder,
+                now[i].name, (long long)now[i].value, (long long)s->data[i].value);
+    }
+    return HEED_OK;
+}
+
+static heed_status read_state(heed_trainer *t, const char *folder, int64_t update,
+                              heed__train_state *state, heed__save_parts *parts, heed_error *err)
+{
+    heed__pathname path;
+    int files = 0;
+    for (int k = 0; k < t->sets; k++)
+        files += t->set[k].ema ? PARTS : AVERAGE;
+    heed_status status = heed__pathname_format(path, err, "%s/state.json", folder);
+    if (!status)
+        status = heed__state_read(path, state, parts, t->arena, err);
+    if (!status && (state->update != update || parts->n_files != files || parts->sets != t->sets))
+        status = heed__fail(err, HEED_FORMAT, "'%.300s' does not belong to this save", path);
+    if (!status)
+        status = same_data(t, state, err);
+    return status ? status : verify(folder, parts, err);
 }
 
 static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
 {
-    heed__pathname folder, path;
-    heed__save_file files[HEED_SAVE_FILES] = {0};
+    heed__pathname folder;
+    heed__save_parts parts;
     heed__train_state state;
-    int64_t optimizer = 0, ema = 0;
-    int count = 0;
     heed_status status =
         heed__pathname_format(folder, err, "%s/training/step-%lld", t->place, (long long)update);
     if (!status)
-        status = heed__pathname_format(path, err, "%s/state.json", folder);
-    if (!status)
-        status = heed__state_read(path, &state, &optimizer, &ema, files, &count, err);
-    if (!status && (state.update != update || count != (t->ema ? 3 : 2)))
-        status = heed__fail(err, HEED_FORMAT, "'%.300s' does not belong to this save", path);
-    if (!status)
-        status = same_data(t, &state, err);
-    if (!status)
-        status = verify(folder, files, count, err);
-    if (!status && t->ema)
-        status = load_file(t, folder, average_name, err);
-    if (!status)
-        status = load_file(t, folder, weights_name, err);
-    if (!status)
-        status = load_file(t, folder, moments_name, err);
-    if (!status)
-        status = heed_batches_seek(t->batches, state.position, err);
+        status = read_state(t, folder, update, &state, &parts, err);
+    for (int k = 0; !status && k < t->sets; k++)
+        status = load_set(t, k, folder, err);
+    if (!status && t->task.seek)
+        status = t->task.seek(t->task.self, state.position, err);
     if (status)
         return status;
-    heed_optimizer_set_updates(t->optimizer, optimizer);
-    if (t->ema)
-        heed_ema_set_updates(t->ema, ema);
-    heed_params_zero_grads(t->params);
+    for (int k = 0; k < t->sets; k++) {
+        heed_optimizer_set_updates(t->set[k].optimizer, parts.optimizer[k]);
+        if (t->set[k].ema)
+            heed_ema_set_updates(t->set[k].ema, parts.ema[k]);
+        heed_params_zero_grads(t->set[k].params);
+    }
     t->state = state;
     t->saved_update = update;
     t->saved_scheduled = state.n_saves && state.saves[state.n_saves - 1] == update;

@@ -16,7 +16,7 @@ struct heed__log {
     heed_allocator allocator;
     int fd;
     int64_t bytes;
-    char line[1024];
+    char line[2048];
     size_t length;
 };
 
@@ -95,27 +95,69 @@ static heed_status write_line(heed__log *l, heed_error *err)
     return HEED_OK;
 }
 
+void heed__set_key(const heed_task *task, const char *what, int set, heed__log_key key)
+{
+    if (task->sets > 1)
+        snprintf(key, sizeof(heed__log_key), "%s_%s", what, task->set_names[set]);
+    else
+        snprintf(key, sizeof(heed__log_key), "%s", what);
+}
+
+void heed__measure_key(const char *name, heed__log_key key)
+{
+    size_t n = 0;
+    for (; name[n] && n + 1 < sizeof(heed__log_key); n++) {
+        const char c = name[n];
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+        key[n] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : plain ? c : '_';
+    }
+    key[n] = '\0';
+}
+
+static void add_update(heed__log *l, const heed_train_progress *p)
+{
+    const heed_task *task = p->task;
+    heed__log_key key;
+    for (int k = 0; k < (task->sets > 1 ? task->sets : 1); k++) {
+        heed__set_key(task, "loss", k, key);
+        add_real(l, key, p->loss[k]);
+        heed__set_key(task, "norm", k, key);
+        add_real(l, key, p->norm[k]);
+    }
+    if (task->perplexity)
+        add_real(l, "perplexity", exp(p->loss[0]));
+    add_real(l, "rate", p->rate);
+    snprintf(key, sizeof key, "%s_per_second", task->items ? task->items : "updates");
+    add_real(l, key, p->speed);
+}
+
+static void add_validation(heed__log *l, const heed_train_progress *p)
+{
+    heed__log_key key;
+    for (int i = 0; i < p->measures; i++) {
+        heed__measure_key(p->measure[i].name, key);
+        add_real(l, key, p->measure[i].value);
+    }
+    if (p->task->perplexity && p->measures)
+        add_real(l, "perplexity", exp(p->measure[0].value));
+    if (p->best.name) {
+        heed__measure_key(p->best.name, key);
+        add(l, ", \"metric\": \"%s\"", key);
+        add_real(l, "best", p->best.value);
+        add(l, ", \"best_update\": %lld", (long long)p->best_update);
+    }
+}
+
 heed_status heed__log_progress(heed__log *l, const heed_train_progress *p, heed_error *err)
 {
-    bool update = p->event == HEED_TRAIN_UPDATE;
+    const bool update = p->event == HEED_TRAIN_UPDATE;
     l->length = 0;
     add(l, "{\"event\": \"%s\", \"update\": %lld, \"epoch\": %lld",
         update ? "update" : "validation", (long long)p->update, (long long)p->epoch);
-    if (update) {
-        add_real(l, "loss", p->loss);
-        add_real(l, "perplexity", exp(p->loss));
-        add_real(l, "rate", p->rate);
-        add_real(l, "norm", p->norm);
-        add_real(l, "tokens_per_second", p->speed);
-    } else {
-        add_real(l, "loss", p->valid_loss);
-        add_real(l, "perplexity", exp(p->valid_loss));
-        add_real(l, "bleu", p->bleu);
-        add_real(l, "chrf", p->chrf);
-        add(l, ", \"metric\": \"%s\"", p->metric);
-        add_real(l, "best", p->best);
-        add(l, ", \"best_update\": %lld", (long long)p->best_update);
-    }
+    if (update)
+        add_update(l, p);
+    else
+        add_validation(l, p);
     add_real(l, "seconds", p->seconds);
     return write_line(l, err);
 }

@@ -24,43 +24,68 @@ static bool is_needed(const heed_trainer *t, int64_t update)
     return needed;
 }
 
+static heed_status kept_name(const heed_trainer *t, int64_t update, int set, heed__pathname path,
+                             heed_error *err)
+{
+    return heed__pathname_format(path, err, "%s/training/weights/step-%lld%s%.40s.safetensors",
+                                 t->place, (long long)update, set ? "-" : "",
+                                 set ? t->task.set_names[set] : "");
+}
+
+static heed_status saved_name(const heed_trainer *t, int64_t update, int set, heed__pathname path,
+                              heed_error *err)
+{
+    heed__set_file name;
+    heed__name_set_file(t, set, t->set[set].ema ? "average" : "model", name);
+    return heed__pathname_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
+                                 name);
+}
+
+static heed_status keep_weights(const heed_trainer *t, int64_t update, heed_error *err)
+{
+    heed_status status = HEED_OK;
+    for (int k = 0; !status && k < t->sets; k++) {
+        heed__pathname weights, kept;
+        status = saved_name(t, update, k, weights, err);
+        if (!status)
+            status = kept_name(t, update, k, kept, err);
+        if (!status && heed__folder_exists(weights))
+            status = heed__folder_rename(weights, kept, err);
+        heed__save_point(t, "kept");
+    }
+    return status;
+}
+
 /* A save whose weights the average will want leaves them behind. */
 static void prune_save(void *context, int64_t update)
 {
     struct pruning *p = context;
     const heed_trainer *t = p->t;
-    heed__pathname folder, weights, kept;
+    heed__pathname folder;
     bool older = p->above == INT64_MIN;
     if (p->status || (older ? update >= p->below || is_needed(t, update) : update <= p->above))
         return;
     p->status =
         heed__pathname_format(folder, p->err, "%s/training/step-%lld", t->place, (long long)update);
-    if (!p->status && older && heed__candidates_hold(&t->state, update)) {
-        p->status = heed__pathname_format(weights, p->err, "%s/%s", folder,
-                                          t->ema ? HEED_SAVED_AVERAGE : HEED_SAVED_WEIGHTS);
-        if (!p->status)
-            p->status =
-                heed__pathname_format(kept, p->err, "%s/training/weights/step-%lld.safetensors",
-                                      t->place, (long long)update);
-        if (!p->status && heed__folder_exists(weights))
-            p->status = heed__folder_rename(weights, kept, p->err);
-        heed__save_point(t, "kept");
-    }
+    if (!p->status && older && heed__candidates_hold(&t->state, update))
+        p->status = keep_weights(t, update, p->err);
     if (!p->status)
         p->status = heed__folder_remove(folder, p->err);
 }
 
+/* Those of the first set are found by their number, the others with them; the first go last. */
 static void prune_weights(void *context, int64_t update)
 {
     struct pruning *p = context;
     heed__pathname path;
-    if (p->status || update >= p->below || heed__candidates_hold(&p->t->state, update))
+    if (update >= p->below || heed__candidates_hold(&p->t->state, update))
         return;
-    p->status = heed__pathname_format(path, p->err, "%s/training/weights/step-%lld.safetensors",
-                                      p->t->place, (long long)update);
-    if (!p->status && unlink(path) != 0 && errno != ENOENT)
-        p->status =
-            heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
+    for (int k = p->t->sets; !p->status && k-- > 0;) {
+        p->status = kept_name(p->t, update, k, path, p->err);
+        if (!p->status && unlink(path) != 0 && errno != ENOENT)
+            p->status =
+                heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
+    }
 }
 
 static void prune_unfinished(void *context, int64_t update)
@@ -125,14 +150,9 @@ heed_status heed__prune_unfinished(const heed_trainer *t, heed_error *err)
     return status;
 }
 
-heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, heed__pathname path,
-                                     heed_error *err)
+heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, int set,
+                                     heed__pathname path, heed_error *err)
 {
-    heed_status status =
-        heed__pathname_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
-                              t->ema ? HEED_SAVED_AVERAGE : HEED_SAVED_WEIGHTS);
-    if (status || heed__folder_exists(path))
-        return status;
-    return heed__pathname_format(path, err, "%s/training/weights/step-%lld.safetensors", t->place,
-                                 (long long)update);
+    heed_status status = saved_name(t, update, set, path, err);
+    return status || heed__folder_exists(path) ? status : kept_name(t, update, set, path, err);
 }

@@ -8,39 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMAT_NUMBER 1
+/* 1 knew translations only. */
+#define FORMAT_NUMBER 2
 
 /* The fields of the state by name: one list for writing and reading. */
 #define INTEGERS(X)                                                                                \
     X(update)                                                                                      \
     X(position.epoch)                                                                              \
-    X(position.window)                                                                             \
-    X(position.batch)                                                                              \
+    X(position.at[0])                                                                              \
+    X(position.at[1])                                                                              \
+    X(position.at[2])                                                                              \
     X(rollbacks)                                                                                   \
     X(best_update)                                                                                 \
     X(stale)                                                                                       \
     X(valid_update)                                                                                \
-    X(tokens)                                                                                      \
-    X(log_bytes)                                                                                   \
-    X(pairs)                                                                                       \
-    X(source_bytes)                                                                                \
-    X(target_bytes)
-/* Not in saves of old: -1 then. */
-#define LATER_INTEGERS(X)                                                                          \
-    X(checksum)                                                                                    \
-    X(valid_pairs)                                                                                 \
-    X(valid_source_bytes)                                                                          \
-    X(valid_target_bytes)                                                                          \
-    X(valid_checksum)
+    X(log_bytes)
 #define REALS(X)                                                                                   \
     X(seconds)                                                                                     \
     X(valid_seconds)                                                                               \
-    X(valid_loss)                                                                                  \
-    X(bleu)                                                                                        \
-    X(chrf)                                                                                        \
-    X(best)                                                                                        \
-    X(best_loss)                                                                                   \
-    X(nll)
+    X(best_first)                                                                                  \
+    X(terms)
 
 static json_t *real_or_null(double x)
 {
@@ -58,6 +45,40 @@ static void append(json_t *array, json_t *value, bool *whole)
     *whole = json_array_append_new(array, value) == 0 && *whole;
 }
 
+static json_t *measure_object(const heed_measure *m)
+{
+    return json_pack("{s:s, s:o, s:b}", "name", m->name, "value", real_or_null(m->value), "larger",
+                     m->larger_is_better);
+}
+
+static void put_measures(json_t *root, const heed__train_state *s, bool *whole)
+{
+    json_t *measures = json_array(), *data = json_array();
+    for (int i = 0; i < s->measures; i++)
+        append(measures, measure_object(&s->measure[i]), whole);
+    for (int i = 0; i < s->n_data; i++)
+        append(
+            data,
+            json_pack("{s:s, s:I}", "name", s->data[i].name, "value", (json_int_t)s->data[i].value),
+            whole);
+    put(root, "measures", measures, whole);
+    put(root, "best", s->best.name ? measure_object(&s->best) : json_null(), whole);
+    put(root, "data", data, whole);
+}
+
+static void put_sets(json_t *root, const heed__train_state *s, const heed__save_parts *parts,
+                     bool *whole)
+{
+    json_t *sets = json_array();
+    for (int k = 0; k < parts->sets; k++)
+        append(sets,
+               json_pack("{s:I, s:I, s:o}", "optimizer_updates", (json_int_t)parts->optimizer[k],
+                         "ema_updates", (json_int_t)parts->ema[k], "loss_sum",
+                         real_or_null(s->sum[k])),
+               whole);
+    put(root, "sets", sets, whole);
+}
+
 static void put_lists(json_t *root, const heed__train_state *s, bool *whole)
 {
     json_t *candidates = json_array(), *saves = json_array();
@@ -72,19 +93,21 @@ static void put_lists(json_t *root, const heed__train_state *s, bool *whole)
     put(root, "saves", saves, whole);
 }
 
-static void put_files(json_t *root, const heed__save_file *files, int count, bool *whole)
+static void put_files(json_t *root, const heed__save_parts *parts, bool *whole)
 {
     json_t *array = json_array();
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < parts->n_files; i++) {
+        const heed__save_file *f = &parts->files[i];
         append(array,
-               json_pack("{s:s, s:I, s:I}", "name", files[i].name, "bytes",
-                         (json_int_t)files[i].sum.bytes, "crc32", (json_int_t)files[i].sum.crc),
+               json_pack("{s:s, s:I, s:I}", "name", f->name, "bytes", (json_int_t)f->sum.bytes,
+                         "crc32", (json_int_t)f->sum.crc),
                whole);
+    }
     put(root, "files", array, whole);
 }
 
-heed_status heed__state_write(const char *path, const heed__train_state *s, int64_t optimizer,
-                              int64_t ema, const heed__save_file *files, int count, heed_error *err)
+heed_status heed__state_write(const char *path, const heed__train_state *s,
+                              const heed__save_parts *parts, heed_error *err)
 {
     heed_error own = {0};
     json_t *root = json_object();
@@ -92,15 +115,14 @@ heed_status heed__state_write(const char *path, const heed__train_state *s, int6
     put(root, "format", json_integer(FORMAT_NUMBER), &whole);
 #define PUT(field) put(root, #field, json_integer(s->field), &whole);
     INTEGERS(PUT)
-    LATER_INTEGERS(PUT)
 #undef PUT
 #define PUT(field) put(root, #field, real_or_null(s->field), &whole);
     REALS(PUT)
 #undef PUT
-    put(root, "optimizer_updates", json_integer(optimizer), &whole);
-    put(root, "ema_updates", json_integer(ema), &whole);
+    put_sets(root, s, parts, &whole);
+    put_measures(root, s, &whole);
     put_lists(root, s, &whole);
-    put_files(root, files, count, &whole);
+    put_files(root, parts, &whole);
     char *text =
         whole ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17) | JSON_SORT_KEYS) : NULL;
     if (!text)
@@ -118,6 +140,7 @@ heed_status heed__state_write(const char *path, const heed__train_state *s, int6
 
 struct reading {
     const json_t *root;
+    heed_arena *arena;
     const char *wrong; /* the first field that is missing or of another kind */
 };
 
@@ -165,50 +188,103 @@ static void read_lists(struct reading *r, heed__train_state *s)
         s->saves[i] = json_integer_value(json_array_get(array, (size_t)i));
 }
 
-static void read_files(struct reading *r, heed__save_file *files, int *count)
+static void read_files(struct reading *r, heed__save_parts *parts)
 {
     const json_t *array;
-    *count = array_at(r, "files", HEED_SAVE_FILES, &array);
-    for (int i = 0; i < *count; i++) {
+    parts->n_files = array_at(r, "files", HEED_SAVE_FILES, &array);
+    for (int i = 0; i < parts->n_files; i++) {
         const json_t *file = json_array_get(array, (size_t)i);
         const char *name = json_string_value(json_object_get(file, "name"));
-        if (!name || strlen(name) >= sizeof files[i].name || strchr(name, '/')) {
+        heed__save_file *f = &parts->files[i];
+        if (!name || strlen(name) >= sizeof f->name || strchr(name, '/')) {
             r->wrong = "files";
-            *count = 0;
+            parts->n_files = 0;
             return;
         }
-        snprintf(files[i].name, sizeof files[i].name, "%s", name);
-        files[i].sum.bytes = json_integer_value(json_object_get(file, "bytes"));
-        files[i].sum.crc = (uint32_t)json_integer_value(json_object_get(file, "crc32"));
+        snprintf(f->name, sizeof f->name, "%s", name);
+        f->sum.bytes = json_integer_value(json_object_get(file, "bytes"));
+        f->sum.crc = (uint32_t)json_integer_value(json_object_get(file, "crc32"));
     }
 }
 
-heed_status heed__state_read(const char *path, heed__train_state *s, int64_t *optimizer,
-                             int64_t *ema, heed__save_file files[HEED_SAVE_FILES], int *count,
-                             heed_error *err)
+/* A name, in the arena; "" where there is none. */
+static const char *name_at(struct reading *r, const json_t *object)
 {
-    heed_error own = {0};
-    struct reading r = {heed__json_open(path, &own), NULL};
-    if (!r.root)
-        return heed__fail(err, own.status, "%s", own.text);
-    heed_status status = HEED_OK;
-    *s = (heed__train_state){0};
-#define GET(field) s->field = integer_at(&r, #field);
+    const char *name = json_string_value(json_object_get(object, "name"));
+    const size_t n = name ? strlen(name) + 1 : 0;
+    char *copy = name ? heed_arena_allocate(r->arena, n) : NULL;
+    if (copy)
+        return memcpy(copy, name, n);
+    r->wrong = r->wrong ? r->wrong : "name";
+    return "";
+}
+
+static heed_measure measure_at(struct reading *r, const json_t *object)
+{
+    return (heed_measure){name_at(r, object), real_value(json_object_get(object, "value")),
+                          json_is_true(json_object_get(object, "larger"))};
+}
+
+static void read_measures(struct reading *r, heed__train_state *s)
+{
+    const json_t *array, *best = json_object_get(r->root, "best");
+    s->measures = array_at(r, "measures", HEED_MAX_MEASURES, &array);
+    for (int i = 0; i < s->measures; i++)
+        s->measure[i] = measure_at(r, json_array_get(array, (size_t)i));
+    s->best = json_is_object(best) ? measure_at(r, best) : (heed_measure){.value = NAN};
+    s->n_data = array_at(r, "data", HEED_MAX_FINGERPRINTS, &array);
+    for (int i = 0; i < s->n_data; i++) {
+        const json_t *object = json_array_get(array, (size_t)i);
+        s->data[i] = (heed_fingerprint){name_at(r, object),
+                                        json_integer_value(json_object_get(object, "value"))};
+    }
+}
+
+static void read_sets(struct reading *r, heed__train_state *s, heed__save_parts *parts)
+{
+    const json_t *array;
+    parts->sets = array_at(r, "sets", HEED_MAX_SETS, &array);
+    for (int k = 0; k < parts->sets; k++) {
+        const json_t *set = json_array_get(array, (size_t)k);
+        parts->optimizer[k] = json_integer_value(json_object_get(set, "optimizer_updates"));
+        parts->ema[k] = json_integer_value(json_object_get(set, "ema_updates"));
+        s->sum[k] = real_value(json_object_get(set, "loss_sum"));
+    }
+}
+
+static void read_all(struct reading *r, heed__train_state *s, heed__save_parts *parts)
+{
+#define GET(field) s->field = integer_at(r, #field);
     INTEGERS(GET)
 #undef GET
-#define GET(field) s->field = json_object_get(r.root, #field) ? integer_at(&r, #field) : -1;
-    LATER_INTEGERS(GET)
-#undef GET
-#define GET(field) s->field = real_at(&r, #field);
+#define GET(field) s->field = real_at(r, #field);
     REALS(GET)
 #undef GET
-    *optimizer = integer_at(&r, "optimizer_updates");
-    *ema = integer_at(&r, "ema_updates");
-    read_lists(&r, s);
-    read_files(&r, files, count);
-    if (!r.wrong && integer_at(&r, "format") != FORMAT_NUMBER)
-        r.wrong = "format";
-    if (r.wrong)
+    read_sets(r, s, parts);
+    read_measures(r, s);
+    read_lists(r, s);
+    read_files(r, parts);
+}
+
+heed_status heed__state_read(const char *path, heed__train_state *s, heed__save_parts *parts,
+                             heed_arena *arena, heed_error *err)
+{
+    heed_error own = {0};
+    struct reading r = {heed__json_open(path, &own), arena, NULL};
+    heed_status status = HEED_OK;
+    if (!r.root)
+        return heed__fail(err, own.status, "%s", own.text);
+    *s = (heed__train_state){0};
+    *parts = (heed__save_parts){0};
+    const int64_t format = integer_at(&r, "format");
+    if (!r.wrong && format != FORMAT_NUMBER)
+        status = heed__fail(err, HEED_STATE,
+                            "'%.300s' is of format %lld, expected %d: end this training with the "
+                            "version of heed that began it",
+                            path, (long long)format, FORMAT_NUMBER);
+    if (!status)
+        read_all(&r, s, parts);
+    if (!status && r.wrong)
         status = heed__fail(err, HEED_FORMAT, "cannot read '%.300s': '%s' is missing or wrong",
                             path, r.wrong);
     json_decref((json_t *)r.root);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -163,4 +164,43 @@ heed_status heed__events_scalar(heed__events *e, const char *tag, int64_t step, 
     put_varint(&event, (uint64_t)step);
     put_bytes(&event, 5, summary.bytes, summary.length);
     return write_record(e, &event, err);
+}
+
+static heed_status write_scalar(heed__events *e, const heed_train_progress *p, const char *part,
+                                const char *key, double value, heed_error *err)
+{
+    char tag[96];
+    snprintf(tag, sizeof tag, "%s/%s", part, key);
+    return isfinite(value) ? heed__events_scalar(e, tag, p->update, value, err) : HEED_OK;
+}
+
+static heed_status write_update(heed__events *e, const heed_train_progress *p, heed_error *err)
+{
+    const heed_task *task = p->task;
+    heed_status status = HEED_OK;
+    heed__log_key key;
+    for (int k = 0; !status && k < (task->sets > 1 ? task->sets : 1); k++) {
+        heed__set_key(task, "loss", k, key);
+        status = write_scalar(e, p, "train", key, p->loss[k], err);
+        heed__set_key(task, "gradient_norm", k, key);
+        if (!status)
+            status = write_scalar(e, p, "train", key, p->norm[k], err);
+    }
+    if (!status)
+        status = write_scalar(e, p, "train", "rate", p->rate, err);
+    snprintf(key, sizeof key, "%s_per_second", task->items ? task->items : "updates");
+    return status ? status : write_scalar(e, p, "train", key, p->speed, err);
+}
+
+heed_status heed__events_progress(heed__events *e, const heed_train_progress *p, heed_error *err)
+{
+    heed_status status = HEED_OK;
+    if (p->event == HEED_TRAIN_UPDATE)
+        return write_update(e, p, err);
+    for (int i = 0; !status && i < p->measures; i++) {
+        heed__log_key key;
+        heed__measure_key(p->measure[i].name, key);
+        status = write_scalar(e, p, "valid", key, p->measure[i].value, err);
+    }
+    return status;
 }

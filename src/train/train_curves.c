@@ -6,6 +6,8 @@
 #include <heed/show.h>
 
 #include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 /* One curve being collected; grows by doubling in the arena. */
@@ -78,34 +80,106 @@ static heed_status read_log(const char *path, struct series *all, int count, hee
     return status;
 }
 
+/* Curves of one panel, beside each other in a list of all. */
+struct panel {
+    char title[96];
+    int first, count;
+    bool logarithmic;
+};
+enum { MOST_SERIES = 3 * HEED_MAX_SETS + HEED_MAX_MEASURES, MOST_PANELS = 5 };
+struct picture {
+    heed_arena *arena;
+    struct series series[MOST_SERIES];
+    heed__log_key key[MOST_SERIES];
+    int count;
+    struct panel panel[MOST_PANELS];
+    int panels;
+};
+
+HEED_PRINTF(3, 4)
+static void begin_panel(struct picture *p, bool logarithmic, const char *format, ...)
+{
+    struct panel *k = &p->panel[p->panels++];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(k->title, sizeof k->title, format, args);
+    va_end(args);
+    k->first = p->count;
+    k->count = 0;
+    k->logarithmic = logarithmic;
+}
+
+static void add_curve(struct picture *p, const char *event, const char *key, const char *name)
+{
+    snprintf(p->key[p->count], sizeof *p->key, "%s", key);
+    p->series[p->count] = (struct series){.event = event, .field = p->key[p->count], .name = name};
+    p->count++;
+    p->panel[p->panels - 1].count++;
+}
+
+/* One curve for each set of parameters. */
+static void add_sets(struct picture *p, const heed_task *task, const char *what, const char *name)
+{
+    for (int k = 0; k < (task->sets > 1 ? task->sets : 1); k++) {
+        heed__log_key key;
+        heed__set_key(task, what, k, key);
+        add_curve(p, "update", key, task->sets > 1 ? task->set_names[k] : name);
+    }
+}
+
+/* Those that are better large, or small; the loss stands beside that of training. */
+static void add_measures(struct picture *p, const heed__train_state *s, bool larger)
+{
+    const int before = p->panels;
+    for (int i = 0; i < s->measures; i++) {
+        const heed_measure *m = &s->measure[i];
+        heed__log_key key;
+        if (m->larger_is_better != larger || strcmp(m->name, "loss") == 0)
+            continue;
+        if (p->panels == before)
+            begin_panel(p, !larger, "validation: %s is better", larger ? "more" : "less");
+        heed__measure_key(m->name, key);
+        add_curve(p, "validation", key, m->name);
+    }
+}
+
+static void plan(struct picture *p, const heed_trainer *t)
+{
+    begin_panel(p, false, "loss%s%s", t->task.unit ? ", " : "", t->task.unit ? t->task.unit : "");
+    add_sets(p, &t->task, "loss", "training");
+    for (int i = 0; i < t->state.measures; i++)
+        if (strcmp(t->state.measure[i].name, "loss") == 0)
+            add_curve(p, "validation", "loss", "validation");
+    add_measures(p, &t->state, true);
+    add_measures(p, &t->state, false);
+    begin_panel(p, false, "learning rate");
+    add_curve(p, "update", "rate", "learning rate");
+    begin_panel(p, true, "gradient norm");
+    add_sets(p, &t->task, "norm", "gradient norm");
+}
+
 static heed_status draw(const heed_trainer *t, heed_arena *arena, heed_error *err)
 {
-    struct series s[] = {
-        {.event = "update", .field = "loss", .name = "training"},
-        {.event = "validation", .field = "loss", .name = "validation"},
-        {.event = "validation", .field = "bleu", .name = "BLEU"},
-        {.event = "validation", .field = "chrf", .name = "chrF"},
-        {.event = "update", .field = "rate", .name = "learning rate"},
-        {.event = "update", .field = "norm", .name = "gradient norm"},
-    };
-    enum { N = sizeof s / sizeof *s };
+    struct picture *p = heed_arena_allocate(arena, sizeof *p);
+    heed_curve curve[MOST_SERIES];
+    heed_curve_panel panel[MOST_PANELS];
     heed__pathname log, picture;
-    heed_curve c[N];
+    const char *svg;
+    if (!p)
+        return heed__fail(err, HEED_MEMORY, "out of memory for the curves");
+    memset(p, 0, sizeof *p);
+    plan(p, t);
     if (heed__pathname_format(log, err, "%s/training/log.jsonl", t->place) ||
         heed__pathname_format(picture, err, "%s/training/curves.svg", t->place) ||
-        read_log(log, s, N, arena, err))
+        read_log(log, p->series, p->count, arena, err))
         return err->status;
-    for (int i = 0; i < N; i++)
-        c[i] = (heed_curve){s[i].name, s[i].x, s[i].y, s[i].count};
-    const heed_curve_panel panels[] = {
-        {.title = "loss, nats a token", .curves = c, .count = 2},
-        {.title = "translations of the validation set", .curves = c + 2, .count = 2},
-        {.title = "learning rate", .curves = c + 4, .count = 1},
-        {.title = "gradient norm", .curves = c + 5, .count = 1, .logarithmic = true},
-    };
-    const char *svg;
-    heed_status status = heed_curves_svg(t->folder, "update", panels,
-                                         sizeof panels / sizeof *panels, arena, &svg, err);
+    for (int i = 0; i < p->count; i++)
+        curve[i] =
+            (heed_curve){p->series[i].name, p->series[i].x, p->series[i].y, p->series[i].count};
+    for (int i = 0; i < p->panels; i++)
+        panel[i] = (heed_curve_panel){p->panel[i].title, curve + p->panel[i].first,
+                                      p->panel[i].count, p->panel[i].logarithmic};
+    heed_status status = heed_curves_svg(t->folder, "update", panel, p->panels, arena, &svg, err);
     return status ? status : heed_text_save(picture, svg, err);
 }
 

@@ -1,5 +1,7 @@
-/* update.c: one update: micro-batches, gradients, clipping, the step; and what went wrong if the
- * numbers stop being numbers. */
+/* update.c: one update: for each set of parameters the losses of all micro-batches, their
+ * gradients, clipping and the step, while the other sets hold still; then the state, once.  And
+ * what went wrong if the numbers stop being numbers. */
+#include "nn/params.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -13,13 +15,14 @@ static bool is_finite(const heed_tensor *x, const heed_real *numbers)
 }
 
 /* The first tensor whose weights are not finite; NULL if none. */
-static const char *bad_weights(const heed_params *p)
+static const char *bad_weights(const heed_trainer *t)
 {
-    for (int i = 0; i < heed_params_count(p); i++) {
-        const heed_param_info e = heed_params_entry(p, i);
-        if (!is_finite(e.tensor, heed_tensor_data(e.tensor)))
-            return e.name;
-    }
+    for (int k = 0; k < t->sets; k++)
+        for (int i = 0; i < heed_params_count(t->set[k].params); i++) {
+            const heed_param_info e = heed_params_entry(t->set[k].params, i);
+            if (!is_finite(e.tensor, heed_tensor_data(e.tensor)))
+                return e.name;
+        }
     return NULL;
 }
 
@@ -41,30 +44,9 @@ static double shown(double x)
     return isnan(x) ? fabs(x) : x;
 }
 
-static heed_status diverged(const heed_trainer *t, const heed__update *u, heed_error *err)
+static const char *unit_of(const heed_trainer *t)
 {
-    const char *weight = bad_weights(t->params);
-    const char *gradient = weight || u->origin.op ? NULL : bad_gradient(t->params);
-    const long long update = (long long)t->state.update + 1;
-    double loss = shown(u->nll / (double)u->target_tokens);
-    if (weight || gradient)
-        return heed__fail(err, HEED_NUMERIC,
-                          "update %lld: the %s of '%.200s' %s not finite (loss %.4g a token, "
-                          "learning rate %.4g)",
-                          update, weight ? "weights" : "gradient", weight ? weight : gradient,
-                          weight ? "are" : "is", loss, u->rate);
-    if (u->origin.op)
-        return heed__fail(
-            err, HEED_NUMERIC,
-            "update %lld: the loss is %.4g a token: the result of %s%s%.200s%s is not "
-            "finite (learning rate %.4g)",
-            update, loss, u->origin.op, u->origin.parameter ? " with '" : "",
-            u->origin.parameter ? u->origin.parameter : "", u->origin.parameter ? "'" : "",
-            u->rate);
-    return heed__fail(err, HEED_NUMERIC,
-                      "update %lld: the loss is %.4g a token, gradient norm %.4g, learning rate "
-                      "%.4g",
-                      update, loss, shown(u->norm), u->rate);
+    return t->task.unit ? t->task.unit : "a term";
 }
 
 /* Of an update, counted from 1. */
@@ -74,85 +56,195 @@ static double rate_of(const heed_trainer *t, int64_t update)
            pow(HEED_ROLLBACK_RATE, (double)t->state.rollbacks);
 }
 
+static bool is_too_large(const heed_trainer *t, double loss)
+{
+    return !isfinite(loss) || (t->task.largest_loss > 0 && loss > t->task.largest_loss);
+}
+
+static heed_status diverged(const heed_trainer *t, const heed__update *u, heed_error *err)
+{
+    const char *weight = bad_weights(t);
+    const char *gradient = weight || u->origin.op ? NULL : bad_gradient(t->set[u->set].params);
+    const long long update = (long long)t->state.update + 1;
+    double loss = shown(u->sum[u->set] / u->terms);
+    if (weight || gradient)
+        return heed__fail(err, HEED_NUMERIC,
+                          "update %lld: the %s of '%.200s' %s not finite (loss %.4g %s, "
+                          "learning rate %.4g)",
+                          update, weight ? "weights" : "gradient", weight ? weight : gradient,
+                          weight ? "are" : "is", loss, unit_of(t), u->rate);
+    if (u->origin.op)
+        return heed__fail(err, HEED_NUMERIC,
+                          "update %lld: the loss is %.4g %s: the result of %s%s%.200s%s is not "
+                          "finite (learning rate %.4g)",
+                          update, loss, unit_of(t), u->origin.op,
+                          u->origin.parameter ? " with '" : "",
+                          u->origin.parameter ? u->origin.parameter : "",
+                          u->origin.parameter ? "'" : "", u->rate);
+    return heed__fail(err, HEED_NUMERIC,
+                      "update %lld: the loss is %.4g %s, gradient norm %.4g, learning rate %.4g",
+                      update, loss, unit_of(t), shown(u->norm[u->set]), u->rate);
+}
+
 heed_status heed__trainer_believe(const heed_trainer *t, const char *what, double loss,
                                   heed_error *err)
 {
-    const char *weight = bad_weights(t->params);
+    const char *weight = bad_weights(t);
     double rate = rate_of(t, t->state.update);
     if (weight)
         return heed__fail(err, HEED_NUMERIC,
-                          "after update %lld the weights of '%.200s' are not finite (%s %.4g a "
-                          "token, learning rate %.4g)",
-                          (long long)t->state.update, weight, what, shown(loss), rate);
-    return loss <= HEED_EXPLODED
+                          "after update %lld the weights of '%.200s' are not finite (%s %.4g %s, "
+                          "learning rate %.4g)",
+                          (long long)t->state.update, weight, what, shown(loss), unit_of(t), rate);
+    return !is_too_large(t, loss)
                ? HEED_OK
                : heed__fail(err, HEED_NUMERIC,
-                            "after update %lld the %s is %.4g a token, learning rate %.4g",
-                            (long long)t->state.update, what, shown(loss), rate);
+                            "after update %lld the %s is %.4g %s, learning rate %.4g",
+                            (long long)t->state.update, what, shown(loss), unit_of(t), rate);
 }
 
-static void count_tokens(const heed_trainer *t, heed__update *u)
+/* ---- losses ---- */
+
+/* Apart from the numbers that the tape draws: its nodes are counted from 0. */
+#define TASK_NODE ((uint64_t)1 << 63)
+
+/* The task's loss of micro-batch i for set k; adds to *sum what it is without its weight. */
+static heed_tensor *loss_of(heed_trainer *t, int64_t update, int k, int i, double weight,
+                            double *sum)
 {
-    for (int64_t i = 0; i < t->recipe.train.accumulate; i++) {
-        const heed_batch *b = &t->micro[i];
-        u->pairs += b->examples;
-        u->source_tokens += b->examples ? b->source.rows->rows : 0;
-        u->target_tokens += b->examples ? b->target.rows->rows : 0;
-        for (int64_t k = 0; k < b->examples; k++)
-            u->target_bytes += (int64_t)heed_corpus_pair(t->corpus, b->example[k]).target_length;
-        if (i == 0)
-            u->epoch = b->epoch;
+    const heed_rng_key key = {.seed = (uint64_t)t->loop.seed,
+                              .step = (uint64_t)update,
+                              .micro_batch = (uint32_t)i,
+                              .set = (uint32_t)k,
+                              .node = TASK_NODE};
+    const heed_pass pass = {update, k, i, weight, heed_rng_stream(&key)};
+    double shown_sum = NAN;
+    heed_tape_reset(t->tape);
+    heed_tape_step(t->tape, (uint64_t)update, (uint32_t)i, 0);
+    heed_tape_for_set(t->tape, (uint32_t)k);
+    heed_tensor *loss = t->task.loss(t->task.self, t->tape, &pass, &shown_sum);
+    if (isnan(shown_sum) && loss)
+        shown_sum = (double)heed_tensor_data(loss)[0] / weight;
+    *sum += shown_sum;
+    return loss;
+}
+
+heed_status heed__trainer_probe(heed_trainer *t, heed_error *err)
+{
+    const double terms = t->portion[0].terms;
+    double worst = 0;
+    heed_tape_set_training(t->tape, false);
+    heed_tape_set_recording(t->tape, false);
+    for (int k = 0; k < t->sets && terms > 0; k++) {
+        double sum = 0;
+        loss_of(t, t->state.update, k, 0, 1 / terms, &sum);
+        /* The first that is not finite, or else the largest. */
+        worst = !isfinite(worst) || sum / terms < worst ? worst : sum / terms;
     }
+    const heed_error wrong = *heed_tape_error(t->tape);
+    heed_tape_reset(t->tape);
+    heed_tape_set_training(t->tape, true);
+    heed_tape_set_recording(t->tape, true);
+    return wrong.status ? heed__fail(err, wrong.status, "%s", wrong.text)
+                        : heed__trainer_believe(t, "loss", worst, err);
 }
 
-static heed_status gradients(heed_trainer *t, heed__update *u, heed_error *err)
+/* ---- the update ---- */
+
+static heed_status draw(heed_trainer *t, heed__update *u, heed_error *err)
 {
-    double weight = 1.0 / (double)u->target_tokens;
-    for (int64_t i = 0; i < t->recipe.train.accumulate; i++) {
-        double nll = 0;
-        if (!t->micro[i].examples)
+    const int micros = (int)t->loop.accumulate;
+    for (int i = 0; i < micros; i++)
+        t->portion[i] = t->task.next ? (heed_portion){0} : (heed_portion){.terms = 1, .items = 1};
+    heed_status status =
+        t->task.next ? t->task.next(t->task.self, t->state.update + 1, micros, t->portion, err)
+                     : HEED_OK;
+    for (int i = 0; !status && i < micros; i++) {
+        u->terms += t->portion[i].terms;
+        u->items += t->portion[i].items;
+        u->share += t->portion[i].share;
+    }
+    u->epoch = t->portion[0].epoch;
+    if (!status && !(u->terms > 0))
+        status = heed__fail(err, HEED_STATE, "the training data ended before its time");
+    return status;
+}
+
+static heed_status gradients(heed_trainer *t, int k, heed__update *u, heed_error *err)
+{
+    for (int i = 0; i < (int)t->loop.accumulate; i++) {
+        double sum = 0;
+        if (!(t->portion[i].terms > 0))
             continue;
-        heed_tape_reset(t->tape);
-        heed_tape_step(t->tape, (uint64_t)t->state.update + 1, (uint32_t)i, 0);
-        heed_tensor *loss = heed_model_loss(t->model, t->tape, &t->micro[i], weight, &nll);
+        heed_tensor *loss = loss_of(t, t->state.update + 1, k, i, 1 / u->terms, &sum);
         if (heed_backward(t->tape, loss))
             return heed__fail(err, heed_tape_error(t->tape)->status, "%s",
                               heed_tape_error(t->tape)->text);
-        u->nll += nll;
-        if (!isfinite(nll) && !u->origin.op)
+        u->sum[k] += sum;
+        if (!isfinite(sum) && !u->origin.op)
             u->origin = heed__tape_not_finite(t->tape);
     }
     return HEED_OK;
 }
 
-heed_status heed__trainer_update(heed_trainer *t, heed__update *u, heed_error *err)
+static void hold_others(heed_trainer *t, int set, bool hold)
 {
-    const heed_train_options *o = &t->recipe.train;
-    int threads = heed_tape_threads(t->tape);
-    *u = (heed__update){0};
-    heed_status status = heed_batches_next(t->batches, t->micro, (int)o->accumulate, err);
+    for (int k = 0; k < t->sets; k++)
+        if (k != set)
+            heed__params_hold(t->set[k].params, hold);
+}
+
+/* Norm of the gradient, before it is clipped. */
+static double clip(heed_trainer *t, heed_params *p)
+{
+    const int threads = heed_tape_threads(t->tape);
+    if (t->loop.clip_value > 0) {
+        const double norm = heed_grad_norm(p, threads);
+        heed_clip_value(p, t->loop.clip_value, threads);
+        if (t->loop.clip > 0)
+            heed_clip_norm(p, t->loop.clip, threads);
+        return norm;
+    }
+    return t->loop.clip > 0 ? heed_clip_norm(p, t->loop.clip, threads) : heed_grad_norm(p, threads);
+}
+
+/* The loss of set k moves its parameters, and those of the others not. */
+static heed_status train_set(heed_trainer *t, int k, heed__update *u, heed_error *err)
+{
+    heed__trained_set *s = &t->set[k];
+    hold_others(t, k, true);
+    heed_status status = gradients(t, k, u, err);
+    hold_others(t, k, false);
     if (status)
         return status;
-    count_tokens(t, u);
-    if (!u->pairs)
-        return heed__fail(err, HEED_STATE, "the training data ended before its time");
-    u->rate = rate_of(t, t->state.update + 1);
-    if ((status = gradients(t, u, err)))
-        return status;
     if (t->hooks.gradients)
-        t->hooks.gradients(t->hooks.context, t->params, t->state.update + 1);
-    u->norm = o->clip > 0 ? heed_clip_norm(t->params, o->clip, threads)
-                          : heed_grad_norm(t->params, threads);
-    double loss = u->nll / (double)u->target_tokens;
-    if (!isfinite(u->norm) || !(loss <= HEED_EXPLODED)) {
-        status = diverged(t, u, err);
-        heed_params_zero_grads(t->params);
+        t->hooks.gradients(t->hooks.context, s->params, t->state.update + 1);
+    u->set = k;
+    u->norm[k] = clip(t, s->params);
+    if (!isfinite(u->norm[k]) || is_too_large(t, u->sum[k] / u->terms))
+        return diverged(t, u, err);
+    const int threads = heed_tape_threads(t->tape);
+    heed__optimizer_step(s->optimizer, u->rate, threads);
+    if (s->ema)
+        heed_ema_update(s->ema, threads);
+    return HEED_OK;
+}
+
+heed_status heed__trainer_update(heed_trainer *t, heed__update *u, heed_error *err)
+{
+    *u = (heed__update){.rate = rate_of(t, t->state.update + 1)};
+    heed_status status = draw(t, u, err);
+    for (int k = 0; !status && k < t->sets; k++)
+        status = train_set(t, k, u, err);
+    for (int k = 0; k < t->sets; k++)
+        if (status)
+            heed_params_zero_grads(t->set[k].params);
+        else
+            heed_params_fold_state(t->set[k].params);
+    if (status)
         return status;
-    }
-    heed_optimizer_step(t->optimizer, u->rate, threads);
-    if (t->ema)
-        heed_ema_update(t->ema, threads);
     t->state.update++;
-    t->state.position = heed_batches_tell(t->batches);
+    t->state.position =
+        t->task.tell ? t->task.tell(t->task.self) : (heed_position){.epoch = u->epoch};
     return HEED_OK;
 }

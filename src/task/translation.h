@@ -1,0 +1,79 @@
+/* translation.h: what the files of the translation task share.
+ *
+ *     recipe.c        options: what stands for "not given", what another model brings
+ *     recipe_check.c  which are refused
+ *     translation.c   the task: model, batches, losses
+ *     translation_text.c   corpora, vocabularies, names, lengths
+ *     translation_valid.c  loss and translations of the validation set */
+#ifndef HEED_TASK_TRANSLATION_H
+#define HEED_TASK_TRANSLATION_H
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "base/memory.h"
+#include "data/names.h"
+#include <heed/task.h>
+
+/* Above so many nats a token, training has diverged. */
+#define HEED_EXPLODED 100.0
+
+typedef struct heed__translation {
+    heed_allocator allocator;
+    heed_arena *arena; /* texts of the recipe, paths */
+    heed_recipe recipe;
+    heed_train_hooks hooks; /* log and stop */
+    const char *folder;     /* where its files are while it is opened */
+    const char *resumed;    /* the folder that is resumed; NULL: it is a new one */
+    heed_corpus *corpus, *valid;
+    heed_vocab *source, *target;
+    heed_text_config text;
+    heed_text_config from; /* of the model that it starts from; resumed: of the run itself */
+    heed__names *names;    /* that are not copied; NULL: none are */
+    int64_t extra_length;  /* of translations in validation */
+    heed_model *model;
+    heed_batches *batches;
+    heed_batch *micro; /* (accumulate) */
+    bool told_long;    /* how many pairs are too long */
+    int threads;
+} heed__translation;
+
+/* ---- translation.c ---- */
+void heed__translation_say(const heed__translation *t, heed_log_level level, const char *format,
+                           ...) HEED_PRINTF(3, 4);
+/* Of a pair on either side, EOS included; and the option that sets it. */
+int64_t heed__max_tokens(const heed__translation *t);
+
+/* ---- recipe_check.c ---- */
+heed_status heed__recipe_check(const heed_recipe *r, heed_error *err);
+
+/* ---- recipe.c ---- */
+extern const heed_option_set heed__recipe_set;
+/* Fills in what "not given" stands for. */
+void heed__recipe_resolve(heed_recipe *r);
+/* Fills in what the model of --from has: shape, tokens, vocabularies.  Texts live in the arena. */
+heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed_arena *arena,
+                                    heed_error *err);
+/* Makes file names absolute, so that a run can be resumed from anywhere. */
+heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error *err);
+/* Options that may change on resume beside the loop's; ended by NULL. */
+const char *const *heed__recipe_may_change(const heed_recipe *r);
+
+/* ---- translation_text.c ---- */
+heed_status heed__open_corpora(heed__translation *t, heed_error *err);
+/* new: they are learned, or copied, into t->folder first.  Sets the model's sizes. */
+heed_status heed__open_vocabularies(heed__translation *t, bool new_folder, heed_error *err);
+/* new: learned first.  None are opened where the model has no placeholders. */
+heed_status heed__open_names(heed__translation *t, bool new_folder, heed_error *err);
+/* Sets text and extra_length from the sentence pairs. */
+heed_status heed__measure_text(heed__translation *t, heed_error *err);
+
+/* ---- translation_valid.c ---- */
+heed_status heed__translation_validate(void *self, heed_tape *tape, heed_measure *out, int *count,
+                                       heed_error *err);
+/* Whether there is something to validate with. */
+heed_status heed__check_valid(const heed__translation *t, heed_error *err);
+/* The name of the measure that --valid-metric asks for. */
+const char *heed__metric_name(int metric);
+
+#endif
