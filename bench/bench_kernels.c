@@ -24,9 +24,9 @@ static bool run_with(const bench_settings *settings, int threads)
     options.log.write = write_log;
     r.work = heed_tape_new(&options, &err);
     if (r.hold && r.work && r.yard) {
-        void (*const parts[])(bench_run *) = {bench_machine,    bench_few_rows,   bench_panels,
-                                              bench_linear,     bench_memory,     bench_attention,
-                                              bench_mechanisms, bench_projection, bench_small};
+        void (*const parts[])(bench_run *) = {
+            bench_machine, bench_few_rows,  bench_panels,     bench_linear,     bench_convolution,
+            bench_memory,  bench_attention, bench_mechanisms, bench_projection, bench_small};
         for (size_t i = 0; i < sizeof parts / sizeof *parts && !r.failed; i++)
             parts[i](&r);
         if (!r.failed && !r.lines) {

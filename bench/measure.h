@@ -77,6 +77,7 @@ void bench_machine(bench_run *r); /* prepares the yardsticks; always first */
 void bench_few_rows(bench_run *r);
 void bench_panels(bench_run *r);
 void bench_linear(bench_run *r);
+void bench_convolution(bench_run *r);
 void bench_memory(bench_run *r);
 void bench_attention(bench_run *r);
 void bench_mechanisms(bench_run *r);

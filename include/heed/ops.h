@@ -102,7 +102,8 @@ heed_tensor *heed_top_k(heed_tape *t, heed_tensor *x, int64_t k, const int32_t *
 heed_tensor *heed_layer_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, heed_tensor *bias,
                              double eps);
 heed_tensor *heed_rms_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, double eps);
-/* Per column over all rows.  In training: the batch's statistics, and running = (1-momentum)
+/* Per column over all rows (of pictures: per channel); gain and bias may be NULL.  In training: the
+ * batch's statistics, and running = (1-momentum)
  * running + momentum batch (unbiased variance) once the update ends (heed_state_add); otherwise the
  * running ones.  mean, variance (D) are state, not trained; other tensors stay. */
 heed_tensor *heed_batch_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, heed_tensor *bias,
@@ -156,6 +157,65 @@ heed_tensor *heed_segment_shift(heed_tape *t, heed_tensor *x, const heed_segment
 heed_tensor *heed_segment_reverse(heed_tape *t, heed_tensor *x, const heed_segments *s);
 /* The same values, without gradient. */
 heed_tensor *heed_stop_gradient(heed_tape *t, heed_tensor *x);
+
+/* ---- pictures ---- */
+
+/* A picture is a segment of Y*X rows, line by line, with its C channels as columns, so attention
+ * over rows is attention over pixels.  A batch is (B*Y*X, C), pictures of one size. */
+typedef struct heed_image_size {
+    int64_t y, x;
+} heed_image_size;
+
+/* Zeros stand beyond the edges.  A stride or dilation of 0 means 1. */
+typedef struct heed_conv2d_options {
+    heed_image_size image; /* Y, X of x */
+    heed_image_size kernel, stride, padding, dilation;
+    heed_image_size extra; /* transposed: lines and columns more at the end, less than the stride */
+} heed_conv2d_options;
+/* Y, X of the result; 0 where the kernel does not fit. */
+heed_image_size heed_conv2d_size(const heed_conv2d_options *options);
+heed_image_size heed_conv2d_transposed_size(const heed_conv2d_options *options);
+/* y[o] = bias + sum over k of x[o * stride - padding + k * dilation] W[k] (so a correlation, as
+ * elsewhere).  weight (KY*KX*C, F): the (C,F) matrices of the kernel's places line by line; bias
+ * (F) or NULL; (B*Y*X,C) -> (B*Y'*X',F). */
+heed_tensor *heed_conv2d(heed_tape *t, heed_tensor *x, heed_tensor *weight, heed_tensor *bias,
+                         const heed_conv2d_options *options);
+/* The other way: y[o * stride - padding + k * dilation] += x[o] W[k], the same weights: pictures
+ * grow to (Y-1) stride - 2 padding + dilation (K-1) + 1 + extra. */
+heed_tensor *heed_conv2d_transposed(heed_tape *t, heed_tensor *x, heed_tensor *weight,
+                                    heed_tensor *bias, const heed_conv2d_options *options);
+
+typedef struct heed_conv1d_options {
+    int64_t kernel, stride, dilation; /* 0 for the last two means 1 */
+    int64_t padding;                  /* zeros at each end of a segment */
+    bool causal; /* y[o] reads x[o * stride] and rows before it: as much padding, but in front */
+} heed_conv1d_options;
+/* The same along the rows of each segment: weight (K*C, F).  If lengths change, *out, unless out is
+ * NULL, receives the segments of the result (a segment shorter than the kernel becomes empty), else
+ * the given ones; they live until reset. */
+heed_tensor *heed_conv1d(heed_tape *t, heed_tensor *x, heed_tensor *weight, heed_tensor *bias,
+                         const heed_segments *segments, const heed_conv1d_options *options,
+                         const heed_segments **out);
+
+/* Windows of kernel pixels, stride apart (0: the kernel); pixels beyond the edges are left out,
+ * also of what the mean is divided by. */
+typedef struct heed_pool2d_options {
+    heed_image_size image, kernel, stride, padding;
+} heed_pool2d_options;
+heed_image_size heed_pool2d_size(const heed_pool2d_options *options);
+heed_tensor *heed_max_pool2d(heed_tape *t, heed_tensor *x, const heed_pool2d_options *options);
+heed_tensor *heed_mean_pool2d(heed_tape *t, heed_tensor *x, const heed_pool2d_options *options);
+/* Each pixel becomes by.y x by.x of its kind (nearest neighbour). */
+heed_tensor *heed_upsample(heed_tape *t, heed_tensor *x, heed_image_size image, heed_image_size by);
+
+/* Row i of segment b: x[i] * gain[b] + bias[b]; gain, bias (B,D), bias may be NULL.  With
+ * heed_batch_norm without gain: conditional batch norm. */
+heed_tensor *heed_segment_affine(heed_tape *t, heed_tensor *x, heed_tensor *gain, heed_tensor *bias,
+                                 const heed_segments *s);
+/* weight (K,F) / sigma, sigma its largest singular value by one power iteration from u (F), which
+ * is state (heed_state, not zero).  moves: while the tape trains, u is replaced by what the
+ * iteration gives once the update ends; false in a pass that trains other parameters than these. */
+heed_tensor *heed_spectral_norm(heed_tape *t, heed_tensor *weight, heed_tensor *u, bool moves);
 
 /* ---- losses ---- */
 

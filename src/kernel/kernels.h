@@ -12,6 +12,7 @@
 #include "kernel/additive.h"
 #include "kernel/attention_head.h"
 #include "kernel/bias_rows.h"
+#include "kernel/conv_rows.h"
 #include "kernel/dropout_mask.h"
 #include "kernel/elementwise.h"
 #include "kernel/gemm.h"
@@ -19,6 +20,7 @@
 #include "kernel/ntm_rows.h"
 #include "kernel/optimizer_step.h"
 #include "kernel/panels.h"
+#include "kernel/pool_rows.h"
 #include "kernel/probe.h"
 #include "kernel/reduce_rows.h"
 #include "kernel/rnn_gates.h"
@@ -28,6 +30,7 @@
 #define HEED_KERNEL_LIST(X)                                                                        \
     HEED_KERNELS_ADDITIVE(X)                                                                       \
     HEED_KERNELS_ATTEND(X)                                                                         \
+    HEED_KERNELS_CONV(X)                                                                           \
     HEED_KERNELS_DROPOUT(X)                                                                        \
     HEED_KERNELS_ELEMENTWISE(X)                                                                    \
     HEED_KERNELS_GEMM(X)                                                                           \
@@ -38,6 +41,7 @@
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
     HEED_KERNELS_PACKED(X)                                                                         \
     HEED_KERNELS_PANELS(X)                                                                         \
+    HEED_KERNELS_POOL(X)                                                                           \
     HEED_KERNELS_PROBE(X)                                                                          \
     HEED_KERNELS_RECURRENT(X)                                                                      \
     HEED_KERNELS_REDUCE(X)                                                                         \

@@ -252,7 +252,7 @@ void K(column_norm_forward)(const heed__column_norm *n, int64_t begin, int64_t e
         for (int64_t j = begin; j < end; j++) {
             double h = ((double)n->x[i * n->ldx + j] - n->mean[j]) * n->rstd[j];
             n->y[i * n->d + j] =
-                (real)(h * (double)n->gain[j] + (n->bias ? (double)n->bias[j] : 0));
+                (real)(h * (n->gain ? (double)n->gain[j] : 1) + (n->bias ? (double)n->bias[j] : 0));
         }
 }
 
@@ -276,6 +276,6 @@ void K(column_norm_backward)(const heed__column_norm *n, int64_t begin, int64_t 
         for (int64_t j = begin; j < end; j++) {
             double h = ((double)n->x[i * n->ldx + j] - n->mean[j]) * n->rstd[j];
             double g = (double)n->dy[i * n->d + j] - share * (n->dbias[j] + h * n->dgain[j]);
-            n->dx[i * n->lddx + j] += (real)((double)n->gain[j] * n->rstd[j] * g);
+            n->dx[i * n->lddx + j] += (real)((n->gain ? (double)n->gain[j] : 1) * n->rstd[j] * g);
         }
 }

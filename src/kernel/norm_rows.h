@@ -35,7 +35,7 @@ typedef struct heed__norm {
 /* Batch norm, columns [begin,end) over all rows.  mean and rstd are of the batch or the running
  * ones; dgain = sum dy xhat and dbias = sum dy are sums of this call. */
 typedef struct heed__column_norm {
-    const heed_real *x, *gain, *bias; /* bias NULL: zero */
+    const heed_real *x, *gain, *bias; /* gain NULL: one; bias NULL: zero */
     int64_t rows, d, ldx;
     double *mean, *rstd; /* (d) */
     heed_real *y;

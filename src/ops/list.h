@@ -72,6 +72,14 @@
     X(pairs_gaussian)                                                                              \
     X(pairs_choose)                                                                                \
     X(pairs_mix)                                                                                   \
+    X(conv2d)                                                                                      \
+    X(conv2d_transposed)                                                                           \
+    X(conv1d)                                                                                      \
+    X(max_pool2d)                                                                                  \
+    X(mean_pool2d)                                                                                 \
+    X(upsample)                                                                                    \
+    X(segment_affine)                                                                              \
+    X(spectral_norm)                                                                               \
     X(lstm_step)                                                                                   \
     X(gru_step)                                                                                    \
     X(ntm_content)                                                                                 \

@@ -1,5 +1,6 @@
 /* Batch norm (Ioffe and Szegedy 2015), per column over all rows:
- *   y = (x - mean) / sqrt(variance + eps) * gain + bias.  x (N,D), gain, bias, running (D) -> (N,D)
+ *   y = (x - mean) / sqrt(variance + eps) * gain + bias.  x (N,D), gain, bias (each may
+ * be absent), running (D) -> (N,D)
  * While the tape trains, mean and biased variance are the batch's, and the running ones, if they
  * are state of a set, move by `momentum` towards them (the variance unbiased) when the update ends
  * (heed_state_add); otherwise the running ones are used.  Sums in
@@ -43,7 +44,7 @@ static heed__column_norm start(const heed_opcall *c)
     const heed_tensor *x = c->in[X];
     double *saved = c->saved; /* mean, rstd, and space for the sums of backward */
     return (heed__column_norm){.x = x->data,
-                               .gain = c->in[GAIN]->data,
+                               .gain = c->in[GAIN] ? c->in[GAIN]->data : NULL,
                                .bias = c->in[BIAS] ? c->in[BIAS]->data : NULL,
                                .rows = x->rows,
                                .d = x->cols,
@@ -141,7 +142,8 @@ static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tenso
         variance->data[j] = (real)0.5 * (real)(j + 1);
     }
     heed_tape_set_training(t, c->i[0] != 0);
-    out[0] = heed_batch_norm(t, in[X], in[GAIN], in[BIAS], mean, variance, 0.1, c->r[0]);
+    out[0] = heed_batch_norm(t, in[X], c->in[GAIN].rank ? in[GAIN] : NULL,
+                             c->in[BIAS].rank ? in[BIAS] : NULL, mean, variance, 0.1, c->r[0]);
     heed_tape_set_training(t, true);
 }
 
@@ -154,6 +156,7 @@ static const heed_opcase cases[] = {
     {.what = "one column", .in = IN(7, 1), .i = {1}, .r = {1e-5}},
     {.what = "odd", .in = IN(5, 19), .i = {1}, .r = {1e-5}},
     {.what = "no bias", .in = {HEED_DIMS2(5, 4), HEED_DIMS1(4)}, .i = {1}, .r = {1e-5}},
+    {.what = "neither gain nor bias", .in = {HEED_DIMS2(5, 4)}, .i = {1}, .r = {1e-5}},
     {.what = "running statistics", .in = IN(3, 5), .i = {0}, .r = {1e-5}},
     {.what = "running statistics, one row", .in = IN(1, 5), .i = {0}, .r = {1e-5}},
 };
@@ -169,5 +172,6 @@ heed_tensor *heed_batch_norm(heed_tape *t, heed_tensor *x, heed_tensor *gain, he
         return NULL;
     heed_tensor *in[] = {x, gain, bias, running_mean, running_variance};
     struct attributes a = {heed_tape_training(t), momentum, eps};
-    return heed__first(heed__apply(t, &heed__op_batch_norm, in, 5, 1u << BIAS, &a, sizeof a));
+    return heed__first(
+        heed__apply(t, &heed__op_batch_norm, in, 5, 1u << GAIN | 1u << BIAS, &a, sizeof a));
 }
