@@ -19,18 +19,23 @@ struct settings {
     int type;
     int64_t size, min_count, max_lines, seed;
     double coverage, sample;
-    bool ids;
+    bool ids, cased;
 };
-static const char *const types[] = {"unigram", "bpe", "whitespace", NULL}; /* heed_vocab_kind */
+/* heed_vocab_kind */
+static const char *const types[] = {"unigram", "bpe",       "whitespace", "characters",
+                                    "bytes",   "wordpiece", NULL};
 static const heed_option fields[] = {
     HEED_OPTION_TEXT(struct settings, output, "output", NULL, "FILE",
                      "train: where the vocabulary goes"),
     HEED_OPTION_CHOICE(struct settings, type, "type", NULL, types,
-                       "train: subwords by unigram or bpe, or whitespace: words as they stand"),
+                       "train: subwords by unigram or bpe; words as they stand; characters; bytes: "
+                       "byte-level BPE as of GPT-2; wordpiece as of BERT"),
     HEED_OPTION_INT(struct settings, size, "size", NULL, 0, 10000000, "N",
-                    "train: pieces, 13 of them special; 0 for 8000 (whitespace: all)"),
+                    "train: pieces, 13 of them special; 0 for 8000 (whitespace, characters: all)"),
     HEED_OPTION_REAL(struct settings, coverage, "coverage", "1", 0.98, 1, "X",
                      "train: share of the characters that get a piece; 0.9995 for Chinese"),
+    HEED_OPTION_BOOL(struct settings, cased, "cased", NULL,
+                     "train, wordpiece: keep capitals and accents"),
     HEED_OPTION_INT(struct settings, min_count, "min-count", "1", 1, 1000000000, "N",
                     "train, whitespace: words seen less often are unknown"),
     HEED_OPTION_INT(struct settings, max_lines, "max-lines", "2000000", 0, 1000000000, "N",
@@ -50,6 +55,7 @@ static const heed_option fields[] = {
 static const char *const examples[] = {
     "heed vocab train --output shared.spm --size 8000 train.en train.de",
     "heed vocab train --output en.vocab --type whitespace --min-count 2 train.tok.en",
+    "heed vocab train --output tokenizer.json --type bytes --size 16000 books.txt",
     "heed vocab encode --vocab shared.spm <test.en",
     "heed vocab encode --vocab shared.spm --sample 0.2 --seed 3 <test.en",
     "heed vocab encode --vocab shared.spm --ids test.en | heed vocab decode --vocab shared.spm "
@@ -91,6 +97,12 @@ static heed_status next_counted(void *context, const char **text, size_t *length
     return status;
 }
 
+/* Types that have as many pieces as the text gives. */
+static bool takes_all(int type)
+{
+    return type == HEED_WHITESPACE || type == HEED_CHARACTERS;
+}
+
 static int train(const struct settings *s, heed_lines *lines, const heed_vocab *v, heed_arena *a)
 {
     (void)v, (void)a;
@@ -100,7 +112,8 @@ static int train(const struct settings *s, heed_lines *lines, const heed_vocab *
     heed_log_sink log = {tell, NULL};
     heed_vocab_options o = {
         .kind = (heed_vocab_kind)s->type,
-        .size = s->size || s->type == HEED_WHITESPACE ? s->size : DEFAULT_SIZE,
+        .size = s->size || takes_all(s->type) ? s->size : DEFAULT_SIZE,
+        .cased = s->cased,
         .min_count = s->min_count,
         .coverage = s->coverage,
         .max_lines = s->max_lines,
@@ -226,9 +239,11 @@ static const char *const names[] = {"train", "encode", "decode", NULL};
 static const struct action {
     int (*run)(const struct settings *s, heed_lines *lines, const heed_vocab *v, heed_arena *a);
     bool learns;
-    const char *options[8]; /* that it listens to */
+    const char *options[9]; /* that it listens to */
 } actions[] = {
-    {train, true, {"output", "type", "size", "coverage", "min-count", "max-lines", "seed"}},
+    {train,
+     true,
+     {"output", "type", "size", "coverage", "min-count", "max-lines", "seed", "cased"}},
     {encode, false, {"vocab", "ids", "bpe-joiner", "sample", "seed"}},
     {decode, false, {"vocab", "ids", "bpe-joiner"}},
 };
@@ -250,7 +265,11 @@ static bool none_in_vain(const struct settings *s, int which, const invocation *
             complain("option '--%s' is not for 'heed vocab %s'", fields[i].name, names[which]);
             return false;
         }
-    if (learns && words && option_typed(in, "coverage"))
+    if (learns && s->type != HEED_WORDPIECE && option_typed(in, "cased"))
+        complain("option '--cased' is for '--type wordpiece'");
+    else if (learns && s->type == HEED_BYTES && option_typed(in, "coverage"))
+        complain("option '--coverage' is not for '--type bytes': every byte is a piece");
+    else if (learns && words && option_typed(in, "coverage"))
         complain("option '--coverage' is for subwords: for words there is '--min-count'");
     else if (learns && !words && option_typed(in, "min-count"))
         complain("option '--min-count' is for '--type whitespace': for subwords there is '--size'");

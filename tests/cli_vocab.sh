@@ -25,8 +25,10 @@ gzip -k text
 printf 'the man\n\nder Hund läuft\n' >three
 
 # Catches a vocabulary that cannot be learned, used and undone from the command line, in any type.
-for type in unigram bpe whitespace; do
-    run /dev/null train --output v.$type --type $type --size 55 text
+for type in unigram bpe whitespace characters bytes wordpiece; do
+    size=55
+    case $type in bytes) size=300 ;; wordpiece) size=120 ;; characters) size=49 ;; esac
+    run /dev/null train --output v.$type --type $type --size $size $([ $type = wordpiece ] && echo --cased) text
     exits 0; quiet_out; complains 'read 400 lines, learning'
     [ "$(wc -l <err)" = 1 ]; verdict $? 'more on stderr than that'
     run three encode --vocab v.$type
@@ -112,6 +114,10 @@ run /dev/null train --output v --type unigram --min-count 2 text
 exits 2; complains "heed: option '--min-count' is for '--type whitespace': for subwords there is '--size'"
 run /dev/null train --output v --type whitespace --coverage 1 text
 exits 2; complains "heed: option '--coverage' is for subwords: for words there is '--min-count'"
+run /dev/null train --output v --type bytes --size 268 text
+exits 1; mentions 'size is 268, expected at least 269 (13 pieces are special, 256 are bytes)'
+run /dev/null train --output v --cased text
+exits 2; complains "heed: option '--cased' is for '--type wordpiece'"
 run /dev/null train --output v --size 5 text
 exits 1; mentions 'size is 5, expected at least 14'
 run /dev/null train --output v --size 30 text

@@ -255,7 +255,9 @@ static void files_are_refused(void **state)
         {SPECIALS "a\xff\n", 0, "': line 14, byte 2 is not UTF-8"},
         {"\x7f"
          "ELF\x02\x01\x01\0\0\0",
-         10, "': it is neither a SentencePiece model nor a text with one piece a line"},
+         10,
+         "': it is neither a SentencePiece model, a tokenizer.json or vocab.json, a GGUF file, "
+         "llama2.c's tokenizer nor a text with one piece a line"},
     };
     heed_error err;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -61,7 +61,7 @@ void heed__sampler_add(heed__sampler *c, size_t begin, size_t end)
     } else if (id >= 0 || !c->after_unknown) {
         c->id[c->count++] = id < 0 ? c->v->special.unk : id;
     }
-    c->after_unknown = id < 0;
+    c->after_unknown = id < 0 && c->v->kind != HEED_CHARACTERS;
 }
 
 static heed_status check(const heed_vocab *v, double strength, heed_error *err)
@@ -70,10 +70,21 @@ static heed_status check(const heed_vocab *v, double strength, heed_error *err)
     if (strength > 0 && v->kind == HEED_WHITESPACE && !v->joiner)
         return heed__fail(err, HEED_ARGUMENT,
                           "cannot sample: words are not split, expected a joiner of their pieces");
+    if (strength > 0 && (v->kind == HEED_WORDPIECE || v->kind == HEED_CHARACTERS))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot sample: %s are cut in one way, expected unigram, bpe or bytes",
+                          v->kind == HEED_WORDPIECE ? "the pieces of WordPiece" : "characters");
     return strength >= 0 && strength <= most
                ? HEED_OK
                : heed__fail(err, HEED_ARGUMENT, "cannot sample: strength is %g, expected 0 to %g",
                             strength, most);
+}
+
+heed_status heed__sampler_reserve(heed__sampler *c, size_t most, heed_error *err)
+{
+    c->id = most > SIZE_MAX / sizeof *c->id ? NULL
+                                            : heed_arena_allocate(c->arena, most * sizeof *c->id);
+    return c->id ? HEED_OK : heed__fail(err, HEED_MEMORY, "out of memory for %zu tokens", most);
 }
 
 heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t length, double strength,
@@ -82,23 +93,11 @@ heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t leng
 {
     if (check(v, strength, err))
         return HEED_ARGUMENT;
-    const bool words = v->kind == HEED_WHITESPACE;
     if (strength == 0)
         return heed_vocab_encode(v, text, length, arena, tokens, err);
     heed__sampler c = {
         .v = v, .text = text, .length = length, .strength = strength, .rng = rng, .arena = arena};
-    heed_status status =
-        words ? HEED_OK : heed__vocab_clean(text, length, arena, &text, &length, err);
-    if (!status && !words)
-        status = heed__spm_normalize(v->spm, text, length, arena, &c.text, &c.length, err);
-    if (status)
-        return status;
-    c.id = heed_arena_allocate(arena, c.length * sizeof *c.id);
-    if (!c.id)
-        return heed__fail(err, HEED_MEMORY, "out of memory for %zu tokens", c.length);
-    status = words                 ? heed__sample_words(&c, err)
-             : v->kind == HEED_BPE ? heed__sample_bpe(&c, err)
-                                   : heed__sample_unigram(&c, err);
+    heed_status status = v->class->cut(&c, err);
     *tokens = (heed_tokens){c.id, c.count};
     return status;
 }

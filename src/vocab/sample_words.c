@@ -25,7 +25,7 @@ static int64_t take_apart(const heed_vocab *v, int32_t id, int64_t n, char *word
 {
     const heed__piece *p = &v->pieces.item[id];
     const size_t joiner = v->joiner_length;
-    const size_t length = p->length - (heed__words_continues(v, id) ? joiner : 0);
+    const size_t length = p->length - (v->class->continues(v, id, id) ? joiner : 0);
     int64_t ways = 0;
     memcpy(word, p->text, p->length);
     for (size_t cut = 1; cut < length && ways <= n; cut++) {
@@ -56,7 +56,7 @@ heed_status heed__sample_words(heed__sampler *c, heed_error *err)
 {
     heed_tokens whole;
     heed_status status = heed_vocab_encode(c->v, c->text, c->length, c->arena, &whole, err);
-    if (status)
+    if (status || (status = heed__sampler_reserve(c, c->length, err)))
         return status;
     /* A piece has at most one part a character, waiting or done. */
     int32_t *waiting = heed_arena_allocate(c->arena, (c->length + 1) * sizeof *waiting);

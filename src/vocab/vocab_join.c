@@ -11,7 +11,7 @@
 
 /* Han, Hiragana, Katakana, Thai, Lao, Burmese, Khmer, and the punctuation of the first three; first
  * and last character of each block. */
-static bool has_no_spaces(int32_t c)
+bool heed__has_no_spaces(int32_t c)
 {
     static const int32_t blocks[][2] = {
         {0x0E00, 0x0EFF}, {0x1000, 0x109F},   {0x1780, 0x17FF},   {0x2E80, 0x312F},
@@ -30,14 +30,9 @@ static bool is_space(const heed__piece *p)
     return p->length == HEED__SPACE_LENGTH && memcmp(p->text, HEED__SPACE, HEED__SPACE_LENGTH) == 0;
 }
 
-/* Whether the piece continues the word of the one before it. */
-static bool continues_word(const heed_vocab *v, int32_t before, int32_t id)
+bool heed__spm_continues(const heed_vocab *v, int32_t before, int32_t id)
 {
     const heed__piece *a = &v->pieces.item[before], *b = &v->pieces.item[id];
-    if (a->type == HEED__PIECE_CONTROL || b->type == HEED__PIECE_CONTROL)
-        return false;
-    if (v->kind == HEED_WHITESPACE)
-        return heed__words_continues(v, before);
     if (is_space(a))
         return true;
     if (b->length >= HEED__SPACE_LENGTH && memcmp(b->text, HEED__SPACE, HEED__SPACE_LENGTH) == 0)
@@ -45,7 +40,14 @@ static bool continues_word(const heed_vocab *v, int32_t before, int32_t id)
     int32_t left, right;
     heed__utf8_last(a->text, a->length, &left);
     heed__utf8_next(b->text, b->length, &right);
-    return !has_no_spaces(left) && !has_no_spaces(right);
+    return !heed__has_no_spaces(left) && !heed__has_no_spaces(right);
+}
+
+static bool continues_word(const heed_vocab *v, int32_t before, int32_t id)
+{
+    const bool control = v->pieces.item[before].type == HEED__PIECE_CONTROL ||
+                         v->pieces.item[id].type == HEED__PIECE_CONTROL;
+    return !control && v->class->continues(v, before, id);
 }
 
 /* The piece, or the unknown one where there is none with this id. */

@@ -7,10 +7,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "text/utf8.h"
-#include "vocab/sentencepiece_shim.h"
+#include "vocab/sample_subwords.h"
 #include "vocab/vocab_charsmap.h"
 #include "vocab/vocab_clean.h"
-#include "vocab/vocabulary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -139,6 +138,7 @@ static heed_status read_kind(heed_vocab *v, const char *path, const struct field
                           "'bpe'",
                           path, names[type - 1]);
     v->kind = type == 2 ? HEED_BPE : HEED_UNIGRAM;
+    v->class = &heed__spm_class;
     return HEED_OK;
 }
 
@@ -237,6 +237,39 @@ heed_status heed__spm_read(heed_vocab *v, const char *path, const void *bytes, s
     return v->spm ? HEED_OK
                   : heed__fail(err, why.status, "cannot read vocabulary '%s': %s", path, why.text);
 }
+
+/* ---- encoding and decoding ---- */
+
+static heed_status encode(const heed_vocab *v, const char *text, size_t length, heed_arena *arena,
+                          heed_tokens *tokens, heed_error *err)
+{
+    heed_status status = heed__vocab_clean(text, length, arena, &text, &length, err);
+    return status ? status : heed__spm_encode(v->spm, text, length, arena, tokens, err);
+}
+
+static heed_status cut(heed__sampler *c, heed_error *err)
+{
+    const char *text;
+    size_t length;
+    heed_status status = heed__vocab_clean(c->text, c->length, c->arena, &text, &length, err);
+    if (!status)
+        status = heed__spm_normalize(c->v->spm, text, length, c->arena, &c->text, &c->length, err);
+    if (!status)
+        status = heed__sampler_reserve(c, c->length, err);
+    if (status)
+        return status;
+    return c->v->kind == HEED_BPE ? heed__sample_bpe(c, err) : heed__sample_unigram(c, err);
+}
+
+static heed_status decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
+                          const char **text, size_t *size, heed_error *err)
+{
+    heed_status status = heed__spm_decode(v->spm, ids, n, arena, text, err);
+    *size = status ? 0 : strlen(*text);
+    return status;
+}
+
+const heed__vocab_class heed__spm_class = {encode, cut, decode, heed__spm_continues, false};
 
 /* ---- learning ---- */
 

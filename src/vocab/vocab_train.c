@@ -1,4 +1,4 @@
-/* vocab_train.c: learning a vocabulary of either kind: which lines of the text are used.
+/* vocab_train.c: learning a vocabulary of any kind: which lines of the text are used.
  *
  * At most m lines are drawn uniformly in one pass over the text (reservoir sampling, Vitter's
  * algorithm R): line i > m takes a slot with probability m / i. */
@@ -133,9 +133,14 @@ static void log_line(const heed_log_sink *log, heed_log_level level, const char 
 static heed_status learn(const heed_vocab_options *o, const heed_line_source *lines,
                          const char *path, const heed_log_sink *log, heed_error *err)
 {
+    static heed_status (*const learners[])(const heed_vocab_options *, const heed_line_source *,
+                                           const char *, int32_t *, heed_error *) = {
+        [HEED_UNIGRAM] = heed__spm_learn,      [HEED_BPE] = heed__spm_learn,
+        [HEED_WHITESPACE] = heed__words_learn, [HEED_CHARACTERS] = heed__characters_learn,
+        [HEED_BYTES] = heed__bytes_learn,      [HEED_WORDPIECE] = heed__wordpiece_learn,
+    };
     int32_t count = 0;
-    heed_status status = o->kind == HEED_WHITESPACE ? heed__words_learn(o, lines, path, &count, err)
-                                                    : heed__spm_learn(o, lines, path, &count, err);
+    heed_status status = learners[o->kind](o, lines, path, &count, err);
     if (!status && count < o->size)
         log_line(log, HEED_LOG_WARNING,
                  "the text supports %d pieces, so that is the vocabulary instead of %lld", count,
@@ -145,15 +150,18 @@ static heed_status learn(const heed_vocab_options *o, const heed_line_source *li
 
 static heed_status check(const heed_vocab_options *o, const char *path, heed_error *err)
 {
-    if (o->kind != HEED_UNIGRAM && o->kind != HEED_BPE && o->kind != HEED_WHITESPACE)
+    if (o->kind < HEED_UNIGRAM || o->kind > HEED_WORDPIECE)
         return heed__fail(err, HEED_ARGUMENT, "cannot learn vocabulary '%s': unknown kind %d", path,
                           (int)o->kind);
-    int64_t least = o->kind == HEED_WHITESPACE && o->size == 0 ? 0 : HEED__SPECIALS + 1;
+    const bool any = o->kind == HEED_WHITESPACE || o->kind == HEED_CHARACTERS;
+    const int specials = o->kind == HEED_WORDPIECE ? 5 : HEED__SPECIALS;
+    int64_t least = any && o->size == 0 ? 0 : specials + (o->kind == HEED_BYTES ? 256 : 1);
     if (o->size < least || o->size > INT32_MAX)
         return heed__fail(err, HEED_ARGUMENT,
                           "cannot learn vocabulary '%s': size is %lld, expected at least %lld (%d "
-                          "pieces are special)",
-                          path, (long long)o->size, (long long)least, HEED__SPECIALS);
+                          "pieces are special%s)",
+                          path, (long long)o->size, (long long)least, specials,
+                          o->kind == HEED_BYTES ? ", 256 are bytes" : "");
     if (o->max_lines < 0)
         return heed__fail(err, HEED_ARGUMENT,
                           "cannot learn vocabulary '%s': max_lines is %lld, expected 0 or more",

@@ -6,13 +6,10 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "text/utf8.h"
-#include "vocab/vocabulary.h"
+#include "vocab/sample_subwords.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* The unknown piece on output, as with SentencePiece: U+2047, two question marks. */
-#define UNKNOWN_SURFACE "\xe2\x81\x87"
 
 static bool is_space(char c)
 {
@@ -67,6 +64,8 @@ static heed_status check_line(const char *path, int64_t number, const char *line
 heed_status heed__words_read(heed_vocab *v, const char *path, const char *bytes, size_t size,
                              heed_error *err)
 {
+    v->kind = HEED_WHITESPACE;
+    v->class = &heed__words_class;
     const char *end = bytes + size;
     for (int64_t number = 1; bytes < end; number++) {
         const char *lf = memchr(bytes, '\n', (size_t)(end - bytes));
@@ -96,8 +95,8 @@ heed_status heed__words_read(heed_vocab *v, const char *path, const char *bytes,
 
 /* ---- encoding and decoding ---- */
 
-heed_status heed__words_encode(const heed_vocab *v, const char *text, size_t length,
-                               heed_arena *arena, heed_tokens *tokens, heed_error *err)
+static heed_status encode(const heed_vocab *v, const char *text, size_t length, heed_arena *arena,
+                          heed_tokens *tokens, heed_error *err)
 {
     const char *end = text + length, *at = text, *token;
     size_t n;
@@ -118,19 +117,21 @@ heed_status heed__words_encode(const heed_vocab *v, const char *text, size_t len
     return HEED_OK;
 }
 
-bool heed__words_continues(const heed_vocab *v, int32_t id)
+/* Whether the piece before is joined to the next one. */
+static bool continues(const heed_vocab *v, int32_t before, int32_t id)
 {
-    const heed__piece *p = &v->pieces.item[id];
+    (void)id;
+    const heed__piece *p = &v->pieces.item[before];
     return v->joiner && p->type == HEED__PIECE_NORMAL && p->length >= v->joiner_length &&
            memcmp(p->text + p->length - v->joiner_length, v->joiner, v->joiner_length) == 0;
 }
 
-heed_status heed__words_decode(const heed_vocab *v, const int32_t *ids, int64_t n,
-                               heed_arena *arena, const char **text, heed_error *err)
+static heed_status decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
+                          const char **text, size_t *length_out, heed_error *err)
 {
     size_t size = 1;
     for (int64_t i = 0; i < n; i++)
-        size += v->pieces.item[ids[i]].length + sizeof UNKNOWN_SURFACE;
+        size += v->pieces.item[ids[i]].length + sizeof HEED__UNKNOWN_SURFACE;
     char *out = heed_arena_allocate(arena, size);
     if (!out)
         return heed__fail(err, HEED_MEMORY, "out of memory for a text of %zu bytes", size);
@@ -141,11 +142,11 @@ heed_status heed__words_decode(const heed_vocab *v, const int32_t *ids, int64_t 
         if (piece->type == HEED__PIECE_CONTROL)
             continue;
         bool unknown = piece->type == HEED__PIECE_UNKNOWN;
-        const char *from = unknown ? UNKNOWN_SURFACE : piece->text;
-        size_t length = unknown ? sizeof UNKNOWN_SURFACE - 1 : piece->length;
+        const char *from = unknown ? HEED__UNKNOWN_SURFACE : piece->text;
+        size_t length = unknown ? sizeof HEED__UNKNOWN_SURFACE - 1 : piece->length;
         if (!joined)
             *p++ = ' ';
-        joined = heed__words_continues(v, ids[i]);
+        joined = continues(v, ids[i], ids[i]);
         if (joined)
             length -= v->joiner_length;
         memcpy(p, from, length);
@@ -153,8 +154,11 @@ heed_status heed__words_decode(const heed_vocab *v, const int32_t *ids, int64_t 
     }
     *p = '\0';
     *text = out;
+    *length_out = (size_t)(p - out);
     return HEED_OK;
 }
+
+const heed__vocab_class heed__words_class = {encode, heed__sample_words, decode, continues, false};
 
 /* ---- learning ---- */
 

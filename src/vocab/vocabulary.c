@@ -1,9 +1,10 @@
-/* vocabulary.c: vocabularies: opening, lookup, and dispatch to the two kinds. */
-#include "vocab/vocabulary.h"
+/* vocabulary.c: vocabularies: opening, lookup, and dispatch to their classes. */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "files/gguf.h"
 #include "text/utf8.h"
+#include "vocab/sample_subwords.h"
 #include "vocab/vocab_clean.h"
 
 #include <string.h>
@@ -42,21 +43,70 @@ static heed_status set_joiner(heed_vocab *v, const char *joiner, heed_error *err
     return HEED_OK;
 }
 
+heed_status heed__vocab_add(heed_vocab *v, const char *path, const char *text, size_t length,
+                            heed__piece_type type, heed_error *err)
+{
+    const int32_t before = v->pieces.count;
+    if (length == 0 || memchr(text, '\0', length) || !heed_utf8_valid(text, length, NULL))
+        return heed__fail(err, HEED_FORMAT,
+                          "cannot read vocabulary '%s': piece %d is %s, expected some UTF-8 text",
+                          path, before, length ? "not UTF-8 or has a NUL in it" : "empty");
+    const int32_t id = heed__pieces_add(&v->pieces, text, length);
+    if (id < 0)
+        return heed__fail(err, HEED_MEMORY, "out of memory for vocabulary '%s'", path);
+    if (id < before)
+        return heed__fail(err, HEED_FORMAT,
+                          "cannot read vocabulary '%s': pieces %d and %d are both '%.100s'", path,
+                          id, before, v->pieces.item[id].text);
+    v->pieces.item[id].type = type;
+    return HEED_OK;
+}
+
+static bool is_json(const char *bytes, size_t size)
+{
+    size_t i = 0;
+    while (i < size && (bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r')))
+        i++;
+    return i < size && bytes[i] == '{';
+}
+
+/* A line that is [UNK], in a file that does not begin as heed's own do. */
+static bool is_wordpiece(const char *bytes, size_t size)
+{
+    static const char unknown[] = "[UNK]";
+    const size_t n = sizeof unknown - 1;
+    const char *end = bytes + size;
+    for (const char *at = bytes; (at = memmem(at, (size_t)(end - at), unknown, n)); at += n)
+        if ((at == bytes || at[-1] == '\n') && (at + n == end || at[n] == '\n' || at[n] == '\r'))
+            return size < 5 || memcmp(bytes, "<unk>", 5) != 0;
+    return false;
+}
+
+/* The reader of a file, by its content. */
 static heed_status read_pieces(heed_vocab *v, const char *path, const char *joiner,
                                const char *bytes, size_t size, heed_error *err)
 {
     if (size == 0)
         return heed__fail(err, HEED_FORMAT, "cannot read vocabulary '%s': it is empty", path);
+    if (heed__is_gguf(bytes, size))
+        return heed__gguf_vocab_read(v, path, bytes, size, err);
+    /* The first number of llama2.c's is the bytes of the longest piece, below 2^16. */
+    if (size >= 4 && bytes[2] == 0 && bytes[3] == 0)
+        return heed__llama2c_vocab_read(v, path, bytes, size, err);
     /* A SentencePiece model begins with the key of a field: 1 pieces, 2 trainer_spec, or 3
      * normalizer_spec; no piece of text begins with one of them. */
     if (*bytes == 0x0A || *bytes == 0x12 || *bytes == 0x1A)
         return heed__spm_read(v, path, bytes, size, err);
+    if (is_json(bytes, size))
+        return heed__json_vocab_read(v, path, bytes, size, err);
     if (memchr(bytes, '\0', size < 4096 ? size : 4096))
         return heed__fail(err, HEED_FORMAT,
-                          "cannot read vocabulary '%s': it is neither a SentencePiece model nor a "
+                          "cannot read vocabulary '%s': it is neither a SentencePiece model, a "
+                          "tokenizer.json or vocab.json, a GGUF file, llama2.c's tokenizer nor a "
                           "text with one piece a line",
                           path);
-    v->kind = HEED_WHITESPACE;
+    if (is_wordpiece(bytes, size))
+        return heed__wordpiece_read(v, path, bytes, size, err);
     if (joiner && set_joiner(v, joiner, err))
         return err ? err->status : HEED_ARGUMENT;
     return heed__words_read(v, path, bytes, size, err);
@@ -72,7 +122,7 @@ heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_all
     heed_allocator a = heed__allocator_or_default(allocator);
     heed_vocab *v = heed__allocate_zeroed(&a, 1, sizeof *v);
     if (v) {
-        v->allocator = v->trie.allocator = a;
+        v->allocator = v->trie.allocator = v->merges.allocator = a;
         v->special = HEED_OWN_IDS;
         if (heed__pieces_init(&v->pieces, &a, err) ||
             read_pieces(v, path, joiner, bytes, size, err)) {
@@ -94,6 +144,7 @@ void heed_vocab_free(heed_vocab *v)
     heed__spm_close(v->spm);
     heed__release(&a, v->joiner, v->joiner_length, 1);
     heed__trie_deinit(&v->trie);
+    heed__merges_deinit(&v->merges);
     heed__pieces_deinit(&v->pieces);
     heed__release(&a, v, 1, sizeof *v);
 }
@@ -151,22 +202,31 @@ heed_status heed__vocab_clean(const char *text, size_t length, heed_arena *arena
 heed_status heed_vocab_encode(const heed_vocab *v, const char *text, size_t length,
                               heed_arena *arena, heed_tokens *tokens, heed_error *err)
 {
-    if (v->kind == HEED_WHITESPACE)
-        return check_text(text, length, err)
-                   ? HEED_ARGUMENT
-                   : heed__words_encode(v, text, length, arena, tokens, err);
-    heed_status status = heed__vocab_clean(text, length, arena, &text, &length, err);
-    return status ? status : heed__spm_encode(v->spm, text, length, arena, tokens, err);
+    if (!v->class->any_bytes && check_text(text, length, err))
+        return HEED_ARGUMENT;
+    if (v->class->encode)
+        return v->class->encode(v, text, length, arena, tokens, err);
+    heed__sampler c = {.v = v, .text = text, .length = length, .arena = arena};
+    heed_status status = v->class->cut(&c, err);
+    *tokens = (heed_tokens){c.id, c.count};
+    return status;
 }
 
-heed_status heed_vocab_decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
-                              const char **text, heed_error *err)
+heed_status heed_vocab_decode_bytes(const heed_vocab *v, const int32_t *ids, int64_t n,
+                                    heed_arena *arena, const char **text, size_t *size,
+                                    heed_error *err)
 {
     for (int64_t i = 0; i < n; i++)
         if (!in_range(v, ids[i]))
             return heed__fail(err, HEED_ARGUMENT,
                               "cannot decode: id %d at position %lld, expected 0 to %d", ids[i],
                               (long long)i, v->pieces.count - 1);
-    return v->kind == HEED_WHITESPACE ? heed__words_decode(v, ids, n, arena, text, err)
-                                      : heed__spm_decode(v->spm, ids, n, arena, text, err);
+    return v->class->decode(v, ids, n, arena, text, size, err);
+}
+
+heed_status heed_vocab_decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
+                              const char **text, heed_error *err)
+{
+    size_t size;
+    return heed_vocab_decode_bytes(v, ids, n, arena, text, &size, err);
 }

@@ -1,4 +1,4 @@
-/* fuzz_vocab.c: a vocabulary from bytes, both kinds; what opens is used.  Words that are cut at
+/* fuzz_vocab.c: a vocabulary from bytes, of any kind; what opens is used.  Words that are cut at
  * random (strengths above 0) must decode to the text of those that are not.  The first byte says
  * how many of the last bytes are the text. */
 #include "vocab/vocabulary.h"

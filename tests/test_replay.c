@@ -1,0 +1,50 @@
+/* test_replay.c: what the fuzzers of file readers were given and once found, again: each file of
+ * tests/fuzz/<reader> goes through the fuzzer's own function, which aborts on what must not be. */
+#define LLVMFuzzerTestOneInput fuzz_vocab
+#include "fuzz/fuzz_vocab.c"
+#undef LLVMFuzzerTestOneInput
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+
+static int replay(const char *folder, int (*fuzz)(const uint8_t *, size_t))
+{
+    static uint8_t bytes[1 << 20];
+    char path[512];
+    int files = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        if (*e->d_name == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        FILE *f = fopen(path, "rb");
+        assert_non_null(f);
+        const size_t n = fread(bytes, 1, sizeof bytes, f);
+        fclose(f);
+        assert_int_equal(fuzz(bytes, n), 0);
+        files++;
+    }
+    closedir(d);
+    return files;
+}
+
+/* Catches vocabularies of any kind, whole and broken, that crash their readers or do not give a
+ * text back. */
+static void vocabularies(void **state)
+{
+    (void)state;
+    assert_true(replay("tests/fuzz/vocab", fuzz_vocab) > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vocabularies),
+    };
+    return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
+}
