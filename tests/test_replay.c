@@ -3,6 +3,7 @@
 #define LLVMFuzzerTestOneInput fuzz_vocab
 #include "fuzz/fuzz_vocab.c"
 #undef LLVMFuzzerTestOneInput
+#include "fuzz/fuzz_found.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,14 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+
+#define REPLAYS(X) X(ct2) X(gguf) X(llama2c) X(marian) X(npz) X(onnx) X(pytorch)
+#define FUZZER(name)                                                                               \
+    static int fuzz_##name(const uint8_t *data, size_t size)                                       \
+    {                                                                                              \
+        return fuzz_found(heed__##name##_read, data, size);                                        \
+    }
+REPLAYS(FUZZER)
 
 static int replay(const char *folder, int (*fuzz)(const uint8_t *, size_t))
 {
@@ -41,10 +50,19 @@ static void vocabularies(void **state)
     assert_true(replay("tests/fuzz/vocab", fuzz_vocab) > 10);
 }
 
+/* Catches the same of weights. */
+static void weights(void **state)
+{
+    (void)state;
+#define REPLAY(name) assert_true(replay("tests/fuzz/" #name, fuzz_##name) > 5);
+    REPLAYS(REPLAY)
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vocabularies),
+        cmocka_unit_test(weights),
     };
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }

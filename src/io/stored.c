@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "base/memory.h"
 
 static const struct {
@@ -74,31 +75,6 @@ const char *heed__dims_shown(const int64_t *dim, int rank, char text[HEED_DIMS_S
     return text;
 }
 
-static float from_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* 1 sign, 8 exponent, 7 mantissa: the upper half of a float. */
-static float from_bf16(uint16_t h)
-{
-    return from_bits((uint32_t)h << 16);
-}
-
-/* 1 sign, 5 exponent (bias 15), 10 mantissa.  Every half is a float exactly. */
-static float from_f16(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3FF;
-    if (exponent == 0) { /* zero and subnormal: mantissa * 2^-24 */
-        float x = (float)mantissa * 0x1p-24F;
-        return sign ? -x : x;
-    }
-    /* 31 is infinity or NaN, 255 in a float; otherwise the bias changes from 15 to 127. */
-    return from_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13);
-}
-
 /* Rounded to the nearest, ties to even; too large values become infinite. */
 uint16_t heed__to_f16(float x)
 {
@@ -111,7 +87,7 @@ uint16_t heed__to_f16(float x)
     if (bits >= 0x477FF000) /* 65520 and more */
         return sign | 0x7C00;
     if (bits < 0x38800000) { /* below 2^-14: adding 0.5 leaves the mantissa at steps of 2^-24 */
-        float small = from_bits(bits) + 0.5F;
+        float small = heed__float_of_bits(bits) + 0.5F;
         memcpy(&bits, &small, sizeof bits);
         return (uint16_t)(sign | (bits - 0x3F000000));
     }
@@ -149,9 +125,9 @@ heed_status heed_stored_read(const heed_stored *s, heed_real *out, int64_t begin
     case HEED_F64:
         CONVERT(double, x);
     case HEED_F16:
-        CONVERT(uint16_t, from_f16(x));
+        CONVERT(uint16_t, heed__from_f16(x));
     case HEED_BF16:
-        CONVERT(uint16_t, from_bf16(x));
+        CONVERT(uint16_t, heed__from_bf16(x));
     case HEED_I64:
         CONVERT(int64_t, x);
     case HEED_I32:

@@ -6,6 +6,7 @@
  * (2 precompiled_charsmap). */
 #include "base/error.h"
 #include "base/file.h"
+#include "files/protobuf.h"
 #include "text/utf8.h"
 #include "vocab/sample_subwords.h"
 #include "vocab/vocab_charsmap.h"
@@ -14,65 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- the format ---- */
-
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-
-struct field {
-    uint64_t number;
-    int wire;
-    uint64_t value;
-    const unsigned char *bytes;
-    size_t size;
-};
-
-struct reader {
-    const unsigned char *at, *end;
-    bool broken;
-};
-
-static uint64_t read_varint(struct reader *r)
-{
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && r->at < r->end; shift += 7) {
-        unsigned char byte = *r->at++;
-        value |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80)
-            return value;
-    }
-    r->broken = true;
-    return 0;
-}
-
-/* False at the end, or where it is broken. */
-static bool next_field(struct reader *r, struct field *f)
-{
-    if (r->broken || r->at == r->end)
-        return false;
-    uint64_t key = read_varint(r);
-    *f = (struct field){.number = key >> 3, .wire = (int)(key & 7)};
-    if (f->wire == VARINT)
-        f->value = read_varint(r);
-    else if (f->wire == BYTES)
-        f->size = (size_t)read_varint(r);
-    else if (f->wire == FIXED32 || f->wire == FIXED64)
-        f->size = f->wire == FIXED32 ? 4 : 8;
-    else
-        r->broken = true;
-    if (f->number == 0 || f->size > (size_t)(r->end - r->at))
-        r->broken = true;
-    if (r->broken)
-        return false;
-    f->bytes = r->at;
-    r->at += f->size;
-    return true;
-}
-
-static struct reader inside(const struct field *f)
-{
-    return (struct reader){f->bytes, f->bytes + f->size, false};
-}
 
 static heed_status broken(const char *path, heed_error *err, const char *what)
 {
@@ -84,19 +26,19 @@ static heed_status broken(const char *path, heed_error *err, const char *what)
 
 /* ---- its parts ---- */
 
-static heed_status read_piece(heed_vocab *v, const char *path, const struct field *message,
+static heed_status read_piece(heed_vocab *v, const char *path, const heed__field *message,
                               heed_error *err)
 {
-    struct reader r = inside(message);
-    struct field f, text = {0};
+    heed__message r = heed__message_in(message);
+    heed__field f, text = {0};
     float score = 0;
     uint64_t type = HEED__PIECE_NORMAL;
-    while (next_field(&r, &f)) {
-        if (f.number == 1 && f.wire == BYTES)
+    while (heed__field_next(&r, &f)) {
+        if (f.number == 1 && f.wire == HEED__WIRE_BYTES)
             text = f;
-        else if (f.number == 2 && f.wire == FIXED32)
+        else if (f.number == 2 && f.wire == HEED__WIRE_FIXED32)
             memcpy(&score, f.bytes, sizeof score);
-        else if (f.number == 3 && f.wire == VARINT)
+        else if (f.number == 3 && f.wire == HEED__WIRE_VARINT)
             type = f.value;
     }
     const char *bytes = (const char *)text.bytes;
@@ -120,15 +62,15 @@ static heed_status read_piece(heed_vocab *v, const char *path, const struct fiel
     return HEED_OK;
 }
 
-static heed_status read_kind(heed_vocab *v, const char *path, const struct field *message,
+static heed_status read_kind(heed_vocab *v, const char *path, const heed__field *message,
                              heed_error *err)
 {
     static const char *const names[] = {"unigram", "bpe", "word", "char"};
-    struct reader r = inside(message);
-    struct field f;
+    heed__message r = heed__message_in(message);
+    heed__field f;
     uint64_t type = 1;
-    while (next_field(&r, &f))
-        if (f.number == 3 && f.wire == VARINT)
+    while (heed__field_next(&r, &f))
+        if (f.number == 3 && f.wire == HEED__WIRE_VARINT)
             type = f.value;
     if (r.broken || type < 1 || type > 4)
         return broken(path, err, "its trainer_spec is invalid");
@@ -142,13 +84,13 @@ static heed_status read_kind(heed_vocab *v, const char *path, const struct field
     return HEED_OK;
 }
 
-static heed_status check_normalizer(const char *path, const struct field *message,
+static heed_status check_normalizer(const char *path, const heed__field *message,
                                     const heed_allocator *allocator, heed_error *err)
 {
-    struct reader r = inside(message);
-    struct field f;
-    while (next_field(&r, &f))
-        if (f.number == 2 && f.wire == BYTES && f.size > 0) {
+    heed__message r = heed__message_in(message);
+    heed__field f;
+    while (heed__field_next(&r, &f))
+        if (f.number == 2 && f.wire == HEED__WIRE_BYTES && f.size > 0) {
             heed_status status = heed__charsmap_check(f.bytes, f.size, allocator);
             if (status == HEED_MEMORY)
                 return heed__fail(err, status, "out of memory for vocabulary '%s'", path);
@@ -190,12 +132,12 @@ static heed_status check_specials(const heed_vocab *v, const char *path, heed_er
 static heed_status read_model(heed_vocab *v, const char *path, const void *bytes, size_t size,
                               heed_error *err)
 {
-    struct reader r = {bytes, (const unsigned char *)bytes + size, false};
-    struct field f;
+    heed__message r = heed__message_over(bytes, size);
+    heed__field f;
     heed_status status = HEED_OK;
     unsigned seen = 0;
-    while (!status && next_field(&r, &f)) {
-        bool message = f.wire == BYTES;
+    while (!status && heed__field_next(&r, &f)) {
+        bool message = f.wire == HEED__WIRE_BYTES;
         seen |= message && f.number < 8 ? 1u << f.number : 0;
         if (f.number == 1 && message)
             status = read_piece(v, path, &f, err);

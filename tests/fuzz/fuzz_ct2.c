@@ -1,0 +1,7 @@
+/* fuzz_ct2.c: bytes as CTranslate2's model.bin. */
+#include "fuzz/fuzz_found.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_found(heed__ct2_read, data, size);
+}
