@@ -29,11 +29,11 @@ static const heed_option fields[] = {
     HEED_MODEL_OPTIONS(struct settings, recipe.model),
 };
 static const char *const examples[] = {
-    "heed train --model m --preset tiny --source train.en --target train.de",
+    "heed train --model m --source train.en --target train.de",
     "heed train --model m --tsv pairs.tsv.gz --valid-tsv dev.tsv --max-minutes 30",
     "heed train --model m --tsv pairs.tsv --preset tiny --dry-run",
-    "heed train --model mine --from en-de --tsv mine.tsv --max-epochs 3",
-    "heed train --resume m --max-updates 20000",
+    "heed train --model mine --from en-de --tsv mine.tsv",
+    "heed train --resume m",
     NULL,
 };
 const heed_option_set train_options = {

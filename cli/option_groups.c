@@ -11,7 +11,8 @@
 
 const heed_option_group train_groups[] = {
     {"what people need",
-     "model source target tsv valid-source valid-target valid-tsv from resume dry-run max-minutes "
+     "model source target tsv valid-source valid-target valid-tsv from resume recipe dry-run "
+     "max-minutes "
      "max-updates vocab-size threads seed json",
      true},
     {"data", "hold-out max-tokens join protect invent vary", false},

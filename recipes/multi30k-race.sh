@@ -12,7 +12,7 @@ shift
 heed=${HEED:-build/heed}
 
 start=$(date +%s)
-"$heed" train --model "$model" --preset small --pre-norm --dropout 0 \
+"$heed" train --model "$model" --recipe paper --preset small --pre-norm --dropout 0 \
     --source "$DATA/train.en" --target "$DATA/train.de" \
     --valid-source "$DATA/val.en" --valid-target "$DATA/val.de" \
     --vocab-size 8000 --batch-tokens 256 --clip 1 --beta2 0.99 --attention-score cosine \

@@ -11,7 +11,7 @@ shift
 heed=${HEED:-build/heed}
 from=${FROM:-de} to=${TO:-en}
 
-"$heed" train --model "$model" --preset "${MODELKIND:-bahdanau}" \
+"$heed" train --model "$model" --recipe paper --preset "${MODELKIND:-bahdanau}" \
     --source "$DATA/train.$from" --target "$DATA/train.$to" \
     --valid-source "$DATA/val.$from" --valid-target "$DATA/val.$to" \
     --d 256 --dropout 0.2 --vocab-size 8000 --batch-tokens 384 --clip 1 --beta2 0.999 \

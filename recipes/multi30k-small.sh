@@ -9,7 +9,7 @@ shift
 heed=${HEED:-build/heed}
 from=${FROM:-en} to=${TO:-de}
 
-"$heed" train --model "$model" --preset small --pre-norm --dropout 0.1 \
+"$heed" train --model "$model" --recipe paper --preset small --pre-norm --dropout 0.1 \
     --source "$DATA/train.$from" --target "$DATA/train.$to" \
     --valid-source "$DATA/val.$from" --valid-target "$DATA/val.$to" \
     --vocab-size 8000 --batch-tokens 384 --clip 1 \

@@ -13,7 +13,7 @@ model=${1:?usage: DATA=dir $0 MODEL [options of heed train]}
 shift
 heed=${HEED:-build/heed}
 
-"$heed" train --model "$model" --preset tiny \
+"$heed" train --model "$model" --recipe paper --preset tiny \
     --source "$DATA/en-de.train.en" --target "$DATA/en-de.train.de" \
     --valid-source "$DATA/en-de.valid.en" --valid-target "$DATA/en-de.valid.de" \
     --tokens whitespace --bpe-joiner '@@ ' --dropout 0.3 \

@@ -8,7 +8,7 @@ model=${1:?usage: DATA=dir $0 MODEL [options of heed train]}
 shift
 heed=${HEED:-build/heed}
 
-"$heed" train --model "$model" --preset small --pre-norm \
+"$heed" train --model "$model" --recipe paper --preset small --pre-norm \
     --tsv "$DATA/train.tsv.gz" --valid-tsv "$DATA/dev.tsv" \
     --vocab-size 8000 --batch-tokens 384 --clip 1 \
     --schedule linear --rate 0.0011 --warmup 800 --max-updates 9500 --valid-every 9500 --average 1 "$@"

@@ -9,7 +9,7 @@ model=${1:?usage: DATA=dir $0 MODEL [options of heed train]}
 shift
 heed=${HEED:-build/heed}
 
-"$heed" train --model "$model" --preset small --pre-norm --dropout 0.15 \
+"$heed" train --model "$model" --recipe paper --preset small --pre-norm --dropout 0.15 \
     --tsv "$DATA/train.tsv.gz" --valid-tsv "$DATA/dev.tsv" --valid-tokenize zh \
     --vocab-size 8000 --vocab-coverage 0.9995 --batch-tokens 256 --clip 1 \
     --schedule linear --rate 0.0009 --warmup 800 --max-updates 12000 --valid-every 6000 --average 1 "$@"

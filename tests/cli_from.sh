@@ -15,7 +15,7 @@ exits 0
 
 # Catches weights, a shape or a vocabulary that do not come along: one update of no size leaves the
 # model as it was.
-still="--schedule constant --rate 1e-30 --max-updates 1"
+still="--recipe paper --schedule constant --rate 1e-30 --max-updates 1"
 # shellcheck disable=SC2086
 run train --model n --from m $learn $still --dropout 0.3
 exits 0
@@ -30,7 +30,7 @@ exits 0
 grep -h '"trained-l' m/config.json >before
 grep -h '"trained-l' s/config.json >after
 same before after
-grep -q '"schedule": "constant"' s/training/options.json; verdict $? 'it starts from a rate of nothing'
+grep -q '"schedule": "linear"' s/training/options.json; verdict $? 'it starts from a rate of nothing'
 # Catches a schedule that is asked for and not had.
 schedule() { # "SCHEDULE RATE WARMUP" OPTION...
     expected=$1
@@ -42,10 +42,10 @@ schedule() { # "SCHEDULE RATE WARMUP" OPTION...
         paste -sd ' ')
     [ "$found" = "$expected" ]; verdict $? "it is $found, expected $expected"
 }
-schedule 'constant 0.0002 500' --warmup 500
-schedule 'constant 0.001 20' --rate 0.001
-schedule 'constant 0.0002 20' --rate 0
-schedule 'constant 0.0002 4000' --warmup 4000
+schedule 'linear 0.0002 0'
+schedule 'constant 0.001 5' --schedule constant --warmup 5
+schedule 'linear 0.003 0' --rate 0.003
+schedule 'linear 0.001 0' --rate 0
 schedule 'noam 1 4000' --schedule noam
 schedule 'noam 1 4000' --schedule noam --rate 0 --warmup 4000
 schedule 'noam 0.5 4000' --schedule noam --rate 0.5
@@ -78,7 +78,7 @@ mv elsewhere m
 # or with lines cut elsewhere.
 awk -F '\t' -v OFS='\t' '{ url = "http://x.org/" NR; sub(/\.$/, " " url ".", $1); sub(/\.$/, " " url ".", $2) } 1' \
     pairs.tsv | tail -n 20 >links.tsv
-short="--from m --tsv short.tsv --valid-tsv links.tsv --threads 1 --valid-beam 1 --valid-every 2"
+short="--from m --recipe paper --schedule constant --rate 0.0002 --warmup 0 --tsv short.tsv --valid-tsv links.tsv --threads 1 --valid-beam 1 --valid-every 2"
 # shellcheck disable=SC2086
 {
     run train --model whole $short --max-updates 4

@@ -13,7 +13,7 @@ done >pairs.tsv
 cut -f 1 pairs.tsv >source
 cut -f 2 pairs.tsv >target
 small='--tsv pairs.tsv --hold-out 10 --tokens whitespace --batch-tokens 60 --warmup 5 --threads 1'
-small="$small --encoder-layers 1 --decoder-layers 1 --d 16 --average 1 --valid-beam 1"
+small="$small --recipe paper --encoder-layers 1 --decoder-layers 1 --d 16 --average 1 --valid-beam 1"
 
 # Catches a command that asks which architecture it has.
 for kind in sutskever bahdanau luong; do

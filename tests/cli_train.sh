@@ -27,7 +27,7 @@ run train --model m $small --tsv pairs.tsv --schedule linear --warmup 2 --max-up
     --valid-beam 1
 exits 0; says '^done: --max-updates reached after 10 updates'
 mentions '10 of the pairs are held out for validation'
-mentions 'pieces, so that is the vocabulary instead of 8000'
+mentions 'pieces, so that is the vocabulary instead of 500'
 
 # Catches files of a model directory that are missing, and pictures that are none.
 what='the model directory'
@@ -44,7 +44,7 @@ grep -q '^<svg' m/training/curves.svg; verdict $? 'curves.svg is not an SVG'
 # Catches a finished run that cannot go on, and an option that changes without a word.
 run train --resume m --max-updates 12 --schedule linear
 exits 2
-mentions "--max-updates cannot change on resume: the learning rate of 'm' depends on it"
+mentions "--max-updates cannot change on resume: the learning rate of 'm' depends on it; train on with --from"
 run train --resume m
 exits 0; says '^done: --max-updates reached after 10 updates'
 run train --resume m --d 128
@@ -58,7 +58,7 @@ rm -rf m
 # Catches a signal that loses work, and a resumed run that ends elsewhere.
 pairs train 300 1
 pairs valid 10 2
-base="$small --tokens whitespace --source train.s --target train.t --valid-source valid.s --valid-target valid.t \
+base="$small --recipe paper --tokens whitespace --source train.s --target train.t --valid-source valid.s --valid-target valid.t \
     --batch-tokens 256 --valid-every 50 --valid-metric loss --valid-lines 2 --max-updates 300"
 # shellcheck disable=SC2086
 run train --model whole $base
@@ -151,7 +151,7 @@ grep -q '"tokens": "bpe"' m/config.json; verdict $? 'config.json calls it someth
 rm -rf m
 
 # Catches two vocabularies of which one is lost, exchanged, or learned anew.
-apart="--no-joint --tying target --max-updates 3 --valid-beam 1"
+apart="--recipe paper --no-joint --tying target --max-updates 3 --valid-beam 1"
 # shellcheck disable=SC2086
 run train --model m $small --tsv pairs.tsv --vocab-size 60 $apart
 exits 0
@@ -237,7 +237,7 @@ bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --mode
     bad 2 '--vocab-type bpe learns to cut words' --model m $ok --tokens whitespace --vocab-type bpe
     bad 2 '--vocab-min-count needs --tokens whitespace' --model m $ok --vocab-min-count 2
     bad 2 '--momentum needs --optimizer sgd or rmsprop' --model m $ok --momentum 0.9
-    bad 2 '--rate-floor needs --schedule cosine or linear' --model m $ok --rate-floor 0.1
+    bad 2 '--rate-floor needs --schedule cosine or linear' --model m $ok --recipe paper --rate-floor 0.1
     bad 2 '--rate-floor is 0.1, expected at most the 0.001 of --rate' --model m $ok \
         --schedule linear --warmup 0 --rate-floor 0.1
     bad 2 '--subword-sampling is 3, expected at most 1 with --vocab-type bpe' --model m $ok \
@@ -274,7 +274,7 @@ vain '--ff-gated needs --arch transformer' --arch rnn --ff-gated
 vain '--arch decoder reads one side, a translation has two' --arch decoder
 vain '--residual needs --arch transformer' --preset luong --no-residual
 vain '--attention-score needs --attend before or after' --preset sutskever --attention-score dot
-vain '--attention-beta needs --attention-score cosine' --attention-beta 2
+vain '--attention-beta needs --attention-score cosine' --recipe paper --attention-beta 2
 vain '--attention-pattern needs --attend before or after' --preset sutskever --attention-pattern band:4
 vain '--position-bias needs --arch transformer' --preset luong --position-bias alibi
 vain '--scale-scores needs --attention-score scaled-dot' --attention-score dot --no-scale-scores

@@ -85,6 +85,8 @@ static inline heed_recipe recipe_with(heed_arena *arena, const char *const *more
                              in_room("valid.s"),
                              "--valid-target",
                              in_room("valid.t"),
+                             "--recipe",
+                             "paper",
                              "--tokens",
                              "whitespace",
                              "--encoder-layers",

@@ -23,6 +23,7 @@ typedef enum heed_tokens_kind {
     HEED_TOKENS_SENTENCEPIECE,
     HEED_TOKENS_WHITESPACE
 } heed_tokens_kind;
+typedef enum heed_recipe_kind { HEED_RECIPE_AUTO, HEED_RECIPE_PAPER } heed_recipe_kind;
 typedef enum heed_sides { HEED_SIDES_BOTH, HEED_SIDES_SOURCE, HEED_SIDES_TARGET } heed_sides;
 typedef enum heed_valid_metric {
     HEED_VALID_BLEU,
@@ -37,6 +38,7 @@ typedef struct heed_train_options {
                                                                source */
     heed_option_list valid_source, valid_target, valid_tsv; /* none: hold_out pairs are held out */
     int64_t hold_out;
+    int recipe;       /* heed_recipe_kind: what becomes of all that is not given */
     const char *from; /* a model directory to start from */
     int tokens;       /* heed_tokens_kind */
     int vocab_type;
@@ -66,8 +68,12 @@ typedef struct heed_train_options {
         HEED_OPTION_LIST(owner, at.valid_source, "valid-source", "FILE", "text to validate with"), \
         HEED_OPTION_LIST(owner, at.valid_target, "valid-target", "FILE", "its translation"),       \
         HEED_OPTION_LIST(owner, at.valid_tsv, "valid-tsv", "FILE", "both in one file"),            \
-        HEED_OPTION_INT(owner, at.hold_out, "hold-out", "1000", 1, 1000000, "N",                   \
-                        "without validation files: hold out N pairs, a twentieth at most"),        \
+        HEED_OPTION_INT(owner, at.hold_out, "hold-out", "0", 0, 1000000, "N",                      \
+                        "without validation files: hold out N pairs, a twentieth at most; 0: one " \
+                        "in a hundred, 50 to 1000"),                                               \
+        HEED_OPTION_CHOICE(owner, at.recipe, "recipe", "auto", HEED_WORDS("auto", "paper"),        \
+                           "what is not given: chosen for the text, the machine and the time "     \
+                           "there is, or the paper's own settings (preset base, noam)"),           \
         HEED_OPTION_TEXT(owner, at.from, "from", NULL, "DIR",                                      \
                          "start from this model, an installed one's name or a directory: with "    \
                          "its shape, vocabulary and weights; unless --schedule is given, at a "    \

@@ -16,7 +16,7 @@ mkdir -p "$room"
 learn() { # MODEL UPDATES OPTION...
     name=$1 updates=$2
     shift 2
-    [ -d "$room/$name" ] || "$heed" train --model "$room/$name" --tsv "$DATA/train.tsv.gz" --valid-tsv "$DATA/dev.tsv" \
+    [ -d "$room/$name" ] || "$heed" train --model "$room/$name" --recipe paper --tsv "$DATA/train.tsv.gz" --valid-tsv "$DATA/dev.tsv" \
         --batch-tokens 512 --clip 1 --beta2 0.99 --schedule linear --max-updates "$updates" \
         --valid-every "$updates" --valid-lines 200 --valid-beam 1 --average 1 "$@"
 }

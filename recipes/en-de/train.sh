@@ -22,7 +22,7 @@ awk 'NR % 50 != 0' "$text/help.tsv" >"$text/help-train.tsv"
 course() { # MODEL OPTION...
     name=$1
     shift
-    [ -d "$name" ] || "$heed" train --model "$name" \
+    [ -d "$name" ] || "$heed" train --model "$name" --recipe paper \
         --tsv "$DATA/train.tsv.gz" --tsv "$text/help-train.tsv" --valid-tsv "$DATA/dev.tsv" \
         --join 0.1 --protect 0.15 --vary 0.1 --batch-tokens 512 --clip 1 --beta2 0.99 \
         --schedule linear --average 1 "$@"

@@ -84,6 +84,13 @@ void heed__recipe_resolve(heed_recipe *r)
         o->vocab_size = 8000;
 }
 
+bool heed__recipe_given(const heed_recipe *r, const heed_recipe *plain, const char *name)
+{
+    const heed_option *o = heed__option_find(&heed__recipe_set, name, strlen(name));
+    return heed_option_origin_of(&r->origins, name) != HEED_OPTION_BY_DEFAULT ||
+           !heed__option_same(o, (const char *)r + o->offset, (const char *)plain + o->offset);
+}
+
 /* ---- on disk ---- */
 
 heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
@@ -111,10 +118,6 @@ const char *const *heed__recipe_may_change(const heed_recipe *r)
 }
 
 /* ---- from another model ---- */
-
-/* Of a run that starts from a model, where no other schedule is asked for. */
-#define FROM_RATE 0.0002
-#define FROM_WARMUP 20
 
 static bool is_given(const heed_recipe *r, const char *name)
 {
@@ -183,13 +186,6 @@ heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed
     from.model.label_smoothing = r->model.label_smoothing;
     if (check_same(r, &from, err))
         return err->status;
-    if (!is_given(r, "schedule")) { /* the default is made for weights that know nothing */
-        from.train.loop.schedule = HEED_SCHEDULE_CONSTANT;
-        if (o->loop.rate == 0)
-            from.train.loop.rate = FROM_RATE;
-        if (!is_given(r, "warmup"))
-            from.train.loop.warmup = FROM_WARMUP;
-    }
     *r = from;
     return HEED_OK;
 }

@@ -3,6 +3,7 @@
 #include "task/translation.h"
 #include "engine/packed_weights.h"
 #include "model/model_class.h"
+#include "task/defaults.h"
 #include "train/trainer.h"
 #include "vocab/vocabulary.h"
 
@@ -63,13 +64,19 @@ static void tell_long(heed__translation *t)
 /* ---- model and batches ---- */
 
 /* The learned vocabularies come later; their sizes cannot be wrong, the rest of the model can. */
-static heed_status check_model(const heed__translation *t, heed_error *err)
+static heed_status check_model(const heed_recipe *r, heed_error *err)
 {
-    heed_model_config c = t->recipe.model;
-    const int64_t size =
-        t->recipe.train.vocab_size ? t->recipe.train.vocab_size : HEED__SPECIALS + 1;
+    heed_model_config c = r->model;
+    const int64_t size = r->train.vocab_size ? r->train.vocab_size : HEED__SPECIALS + 1;
     heed__model_reads_text(&c, size, size);
     return heed__model_check(&c, err);
+}
+
+static heed_status check_recipe(heed_recipe *r, heed_error *err)
+{
+    heed__recipe_resolve(r);
+    heed_status status = heed__recipe_check(r, err);
+    return status ? status : check_model(r, err);
 }
 
 static heed_status make_batches(heed__translation *t, heed_error *err)
@@ -130,9 +137,9 @@ static heed_status open_translation(void *self, const char *folder, bool new_fol
 {
     heed__translation *t = self;
     t->folder = folder;
-    if (heed__open_corpora(t, err) || heed__open_vocabularies(t, new_folder, err) ||
-        heed__open_names(t, new_folder, err) || heed__measure_text(t, err) ||
-        make_model(t, new_folder, err))
+    if ((!new_folder && heed__open_corpora(t, err)) ||
+        heed__open_vocabularies(t, new_folder, err) || heed__open_names(t, new_folder, err) ||
+        heed__measure_text(t, err) || make_model(t, new_folder, err))
         return err->status;
     heed_status status = HEED_OK;
     if (new_folder && !(status = check_batches(t, err)))
@@ -235,21 +242,25 @@ static void close_translation(void *self)
 
 /* ---- from a recipe ---- */
 
-static heed_status prepare_new(heed__translation *t, heed_error *err)
+static heed_status prepare_new(heed__translation *t, const char *folder, heed_error *err)
 {
     if (t->recipe.train.from && heed__recipe_start_from(&t->recipe, &t->from, t->arena, err))
         return err->status;
-    heed__recipe_resolve(&t->recipe);
-    heed_status status = heed__recipe_check(&t->recipe, err);
-    return status ? status : check_model(t, err);
+    heed_recipe draft = t->recipe; /* what does not go together shows before files are read */
+    if (heed__recipe_draft(&draft, &t->allocator, err) || check_recipe(&draft, err) ||
+        heed__folder_is_free(folder, err) || heed__open_corpora(t, err) ||
+        heed__recipe_choose(&t->recipe, t->corpus, &t->hooks.log, &t->allocator, err))
+        return err->status;
+    return check_recipe(&t->recipe, err);
 }
 
 /* What the model that it started from knew is written in the folder: that one may be gone. */
-static heed_status prepare_resumed(heed__translation *t, const heed_recipe *recipe, heed_error *err)
+static heed_status prepare_resumed(heed__translation *t, const char *folder,
+                                   const heed_recipe *recipe, heed_error *err)
 {
     heed_model_config model;
-    if (heed_recipe_open(t->resumed, &t->recipe, t->arena, err) ||
-        heed_model_read_config(t->resumed, t->arena, &model, &t->from, err))
+    if (heed_recipe_open(folder, &t->recipe, t->arena, err) ||
+        heed_model_read_config(folder, t->arena, &model, &t->from, err))
         return err->status;
     if (recipe)
         t->recipe = *recipe;
@@ -258,7 +269,7 @@ static heed_status prepare_resumed(heed__translation *t, const heed_recipe *reci
     return status ? status : heed__recipe_check(&t->recipe, err);
 }
 
-static heed__translation *translation_of(const heed_recipe *recipe, const char *resumed,
+static heed__translation *translation_of(const heed_recipe *recipe, const char *folder, bool resume,
                                          const heed_train_hooks *hooks,
                                          const heed_allocator *allocator, heed_error *err)
 {
@@ -269,13 +280,12 @@ static heed__translation *translation_of(const heed_recipe *recipe, const char *
         return NULL;
     }
     t->allocator = a;
-    t->resumed = resumed;
     t->hooks = hooks ? *hooks : (heed_train_hooks){.progress = NULL};
     t->recipe.train.loop.accumulate = 0;
     if ((t->arena = heed_arena_new(&a, err))) {
-        if (!resumed)
+        if (!resume)
             t->recipe = *recipe;
-        if (!(resumed ? prepare_resumed(t, recipe, err) : prepare_new(t, err)))
+        if (!(resume ? prepare_resumed(t, folder, recipe, err) : prepare_new(t, folder, err)))
             return t;
     }
     close_translation(t);
@@ -287,7 +297,7 @@ static heed_trainer *train(const char *folder, const heed_recipe *recipe, bool r
                            heed_error *err)
 {
     heed_error own = {0};
-    heed__translation *t = translation_of(recipe, resume ? folder : NULL, hooks, allocator, &own);
+    heed__translation *t = translation_of(recipe, folder, resume, hooks, allocator, &own);
     if (!t) {
         heed__fail(err, own.status, "%s", own.text);
         return NULL;

@@ -24,7 +24,6 @@ typedef struct heed__translation {
     heed_recipe recipe;
     heed_train_hooks hooks; /* log and stop */
     const char *folder;     /* where its files are while it is opened */
-    const char *resumed;    /* the folder that is resumed; NULL: it is a new one */
     heed_corpus *corpus, *valid;
     heed_vocab *source, *target;
     heed_text_config text;
@@ -51,6 +50,8 @@ heed_status heed__recipe_check(const heed_recipe *r, heed_error *err);
 extern const heed_option_set heed__recipe_set;
 /* Fills in what "not given" stands for. */
 void heed__recipe_resolve(heed_recipe *r);
+/* Whether somebody asked for an option's value; plain is where nobody asked for anything. */
+bool heed__recipe_given(const heed_recipe *r, const heed_recipe *plain, const char *name);
 /* Fills in what the model of --from has: shape, tokens, vocabularies.  Texts live in the arena. */
 heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed_arena *arena,
                                     heed_error *err);

@@ -4,6 +4,7 @@
 #include "data/augment.h"
 #include "data/names.h"
 #include "model/model_class.h"
+#include "task/defaults.h"
 #include "task/translation.h"
 #include "vocab/vocabulary.h"
 
@@ -25,6 +26,8 @@ static heed_corpus *open_corpus(const heed__translation *t, const heed_option_li
 static int64_t held_out(const heed__translation *t)
 {
     int64_t pairs = heed_corpus_describe(t->corpus).pairs, most = pairs / 20;
+    if (!t->recipe.train.hold_out)
+        return heed__hold_out(pairs);
     int64_t n = t->recipe.train.hold_out < most ? t->recipe.train.hold_out : most;
     return n > 0 ? n : 1;
 }

@@ -191,20 +191,26 @@ static heed_status check(const heed_trainer *t, heed_error *err)
     return HEED_OK;
 }
 
-static heed_status prepare_new(heed_trainer *t, heed_error *err)
+heed_status heed__folder_is_free(const char *folder, heed_error *err)
 {
-    if (heed__folder_empty(t->folder)) {
-        heed_status status = heed__trainer_stage(t, err);
-        return status ? status : open_task(t, true, err);
-    }
+    if (heed__folder_empty(folder))
+        return HEED_OK;
     heed__pathname training;
-    const bool resumable = !heed__pathname_format(training, err, "%s/training", t->folder) &&
+    const bool resumable = !heed__pathname_format(training, err, "%s/training", folder) &&
                            heed__folder_exists(training);
     return heed__fail(err, HEED_ARGUMENT,
                       resumable ? "'%.300s' is there already: go on with --resume, or remove it"
                                 : "'%.300s' is there already, and no training: choose another "
                                   "name for the model",
-                      t->folder);
+                      folder);
+}
+
+static heed_status prepare_new(heed_trainer *t, heed_error *err)
+{
+    heed_status status = heed__folder_is_free(t->folder, err);
+    if (!status)
+        status = heed__trainer_stage(t, err);
+    return status ? status : open_task(t, true, err);
 }
 
 static heed_status prepare_resume(heed_trainer *t, heed_error *err)

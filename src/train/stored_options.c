@@ -49,7 +49,7 @@ static heed_status check_one(const heed_trainer *t, const heed_option *o, const 
     if (total && strcmp(o->name, "max-updates") == 0)
         return heed__fail(err, HEED_ARGUMENT,
                           "--max-updates cannot change on resume: the learning rate of '%.200s' "
-                          "depends on it",
+                          "depends on it; train on with --from, into another directory",
                           t->folder);
     if (!is_listed(o->name, loop) && !is_listed(o->name, t->task.may_change))
         return heed__fail(err, HEED_ARGUMENT,

@@ -104,6 +104,8 @@ heed_status heed__trainer_settle(heed_trainer *t, heed_error *err);
 /* ---- stage.c ---- */
 /* Makes the folder in which a new one is prepared, and locks it: t->place. */
 heed_status heed__trainer_stage(heed_trainer *t, heed_error *err);
+/* ARGUMENT if there is something in the place of a new folder. */
+heed_status heed__folder_is_free(const char *folder, heed_error *err);
 /* STATE if another process trains t->place. */
 heed_status heed__trainer_lock(heed_trainer *t, heed_error *err);
 

@@ -68,7 +68,7 @@ check "heed.h's program, C++" learns 'g++ -std=c++20 -x c++'
 # translates COMPILER: translate.h's program says what the program says, with a model of a second's
 # training.
 awk 'BEGIN { for (i = 0; i < 400; i++) print "w" i % 20 " w" i % 7 "\tv" i % 20 " v" i % 7 }' >"$stage/pairs"
-"$at/bin/heed" train --model "$stage/m" --tsv "$stage/pairs" --hold-out 20 --tokens whitespace \
+"$at/bin/heed" train --model "$stage/m" --recipe paper --tsv "$stage/pairs" --hold-out 20 --tokens whitespace \
     --encoder-layers 1 --decoder-layers 1 --d 32 --ff 32 --heads 2 --warmup 50 --max-updates 60 \
     --valid-every 60 --threads 1 >"$stage/log" 2>&1 || cat "$stage/log"
 expected_line=$(echo 'w3 w4' | "$at/bin/heed" translate --model "$stage/m")

@@ -1,0 +1,29 @@
+/* defaults.h (internal): what a run does where nothing was asked for. */
+#ifndef HEED_TASK_DEFAULTS_H
+#define HEED_TASK_DEFAULTS_H
+
+#include "base/error.h"
+#include <heed/task.h>
+
+/* How many of so many pairs validate a run that was given none to validate with. */
+int64_t heed__hold_out(int64_t pairs);
+
+/* Fills in what was not given, for these pairs on this machine, and says in four lines what and
+ * why.  Texts that are added live as long as the program.  Nothing is chosen, and nothing said,
+ * with --recipe paper; with --from, only what is about how it is trained. */
+heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, const heed_log_sink *log,
+                                const heed_allocator *allocator, heed_error *err);
+/* The same for a text of everyday size, unmeasured: so that what does not go together shows before
+ * files are read. */
+heed_status heed__recipe_draft(heed_recipe *r, const heed_allocator *allocator, heed_error *err);
+
+/* Seconds that an update takes on this machine, measured in about one: the model of the recipe
+ * with a vocabulary of so many pieces, on made-up sentences of these lengths. */
+typedef struct heed__update_size {
+    int64_t vocabulary;
+    int64_t source_tokens, target_tokens; /* of a sentence */
+} heed__update_size;
+heed_status heed__measure_update(const heed_recipe *r, const heed__update_size *size,
+                                 const heed_allocator *allocator, double *seconds, heed_error *err);
+
+#endif
