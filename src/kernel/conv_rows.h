@@ -15,7 +15,7 @@
 #include <heed/base.h>
 
 /* Enough for every set: the widest strip has 16 columns. */
-#define HEED_CONV_PANELS(taps, in, out) ((taps) * (in) * (((out) + 15) / 16 * 16))
+#define HEED_CONV_PANELS(taps, in, out) ((taps) * (in) * (((out) + 31) / 32 * 32))
 
 typedef struct heed__conv_rows {
     heed_real *const *to;         /* (n) rows of `out` elements */

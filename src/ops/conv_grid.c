@@ -12,9 +12,10 @@
 
 #include <string.h>
 
-#define BLOCK 96     /* rows whose pointers are made together: whole tiles */
-#define PAIRS 128    /* pixels summed in one chain of dW */
-#define GRAIN_ROWS 6 /* a tile's */
+#define BLOCK 96      /* rows whose pointers are made together: whole tiles */
+#define PAIRS 128     /* pixels summed in one chain of dW */
+#define GRAIN_ROWS 12 /* whole tiles */
+#define CHUNK_BYTES (512 << 10)
 
 /* ---- pictures ---- */
 
@@ -31,6 +32,22 @@ static picture picture_at(const heed__conv_grid *g, int64_t b)
     const int64_t *fine = g->fine_rows->offset + b, *coarse = g->coarse_rows->offset + b;
     return (picture){
         fine[0], coarse[0], {1, fine[1] - fine[0]}, {coarse[1] > coarse[0], coarse[1] - coarse[0]}};
+}
+
+/* The picture that coarse row `row` belongs to. */
+static int64_t picture_of(const heed__conv_grid *g, int64_t row)
+{
+    if (!g->coarse_rows)
+        return row / (g->coarse.y * g->coarse.x);
+    int64_t low = 0, high = g->images - 1;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (g->coarse_rows->offset[middle + 1] > row)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
 }
 
 /* ---- scratch ---- */
@@ -254,25 +271,30 @@ static void reach(int64_t *begin, int64_t *end, int64_t fine, int64_t coarse, in
     *end = room < 0 ? 0 : heed__min(coarse, room / stride + 1);
 }
 
-/* Rows [top,bottom) of dW of one tap: pixels in their order, PAIRS at a time. */
-static void tap_grad(const work *w, int64_t tap, int64_t top, int64_t bottom, const real **a,
-                     const real **b)
+/* Rows [top,bottom) of dW of one tap, from coarse rows [first,end): pixels in their order, PAIRS at
+ * a time. */
+static void tap_grad(const work *w, int64_t tap, int64_t top, int64_t bottom, int64_t first,
+                     int64_t end, const real **a, const real **b)
 {
     const heed__conv_grid *g = w->g;
     const int64_t ky = tap / g->kernel.x, kx = tap % g->kernel.x;
     real *dw = w->dw + (tap * w->a.cols + top) * w->ld;
     int64_t n = 0;
-    for (int64_t i = 0; i < g->images; i++) {
+    for (int64_t i = picture_of(g, first); i < g->images; i++) {
         const picture p = picture_at(g, i);
+        if (p.coarse_first >= end)
+            break;
         int64_t y, y_end, x_begin, x_end;
         reach(&y, &y_end, p.fine.y, p.coarse.y, ky, g->stride.y, g->padding.y, g->dilation.y);
         reach(&x_begin, &x_end, p.fine.x, p.coarse.x, kx, g->stride.x, g->padding.x, g->dilation.x);
-        for (; y < y_end; y++)
-            for (int64_t x = x_begin; x < x_end; x++) {
-                const int64_t v = y * g->stride.y - g->padding.y + ky * g->dilation.y;
-                const int64_t u = x * g->stride.x - g->padding.x + kx * g->dilation.x;
-                const int64_t fine = p.fine_first + v * p.fine.x + u;
-                const int64_t coarse = p.coarse_first + y * p.coarse.x + x;
+        for (; y < y_end; y++) {
+            const int64_t line = p.coarse_first + y * p.coarse.x;
+            int64_t x = heed__max(x_begin, first - line);
+            const int64_t stop = heed__min(x_end, end - line);
+            const int64_t v = y * g->stride.y - g->padding.y + ky * g->dilation.y;
+            const int64_t u = p.fine_first + v * p.fine.x + kx * g->dilation.x - g->padding.x;
+            for (; x < stop; x++) {
+                const int64_t fine = u + x * g->stride.x, coarse = line + x;
                 a[n] = w->a.data + (w->up ? coarse : fine) * w->a.ld + top;
                 b[n] = w->b.data + (w->up ? fine : coarse) * w->b.ld;
                 if (++n == PAIRS) {
@@ -280,21 +302,31 @@ static void tap_grad(const work *w, int64_t tap, int64_t top, int64_t bottom, co
                     n = 0;
                 }
             }
+        }
     }
     if (n)
         heed__kernels()->conv_pairs(dw, w->ld, a, b, n, bottom - top, w->b.cols);
+}
+
+/* Pixels whose rows of both sides stay in the second cache while all taps pass over them. */
+static int64_t chunk_of(const work *w)
+{
+    const int64_t row = (w->a.cols + w->b.cols) * (int64_t)sizeof(real);
+    return heed__max(CHUNK_BYTES / row / PAIRS, 1) * PAIRS;
 }
 
 static void grad_rows(void *context, int64_t begin, int64_t end, int thread)
 {
     const work *w = context;
     const real **a = (const real **)own(w->c, &w->l, thread), **b = a + PAIRS;
-    const int64_t in = w->a.cols;
-    for (int64_t row = begin; row < end;) {
-        const int64_t tap = row / in, bottom = heed__min(end, (tap + 1) * in);
-        tap_grad(w, tap, row - tap * in, bottom - tap * in, a, b);
-        row = bottom;
-    }
+    const int64_t in = w->a.cols, rows = rows_of(w->g, false), chunk = chunk_of(w);
+    for (int64_t first = 0; first < rows; first += chunk)
+        for (int64_t row = begin, bottom; row < end; row = bottom) {
+            const int64_t tap = row / in;
+            bottom = heed__min(end, (tap + 1) * in);
+            tap_grad(w, tap, row - tap * in, bottom - tap * in, first,
+                     heed__min(first + chunk, rows), a, b);
+        }
 }
 
 void heed__conv_weight_grad(const heed_opcall *c, const heed__conv_grid *g, real *dw, int64_t ld,
