@@ -138,7 +138,12 @@ ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl
 KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c src/kernel/machine.c \
                src/kernel/panels.c
 KERNEL_EACH := $(filter-out $(KERNEL_ONCE),$(wildcard src/kernel/*.c))
-LIB_SRC := $(filter-out $(KERNEL_EACH),$(wildcard src/*/*.c))
+# What decodes pictures is a library of its own, so that libheed.so needs neither libpng nor libjpeg.
+FILES_SRC := $(wildcard src/image/*.c)
+FILES_HEADERS := include/heed/image.h
+FILES_OBJ := $(FILES_SRC:%.c=$(OUT)/%.o)
+FILES_LIBS := -lpng -ljpeg
+LIB_SRC := $(filter-out $(KERNEL_EACH) $(FILES_SRC),$(wildcard src/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(patsubst %.cc,$(OUT)/%.o,$(wildcard src/*/*.cc)) \
            $(foreach isa,$(ISAS),$(KERNEL_EACH:%.c=$(OUT)/%.$(isa).o))
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard cli/*.c bench/*.c))
@@ -155,10 +160,11 @@ COMMANDS := $(shell sed -n 's/^ *X(\([a-z]*\)).*/\1/p' cli/command.h)
 MAN := heed.1 $(COMMANDS:%=heed-%.1)
 MODELS := $(wildcard models/*)
 SO := libheed.so.$(VERSION)
+FILES_SO := libheed-files.so.$(VERSION)
 # The double and the sanitized builds prove things; they are not linked by others.  The examples are
 # written for the installed library, which computes in float.
 ifeq ($(REAL)$(SAN),)
-SHARED := $(OUT)/libheed.so $(OUT)/heed.pc
+SHARED := $(OUT)/libheed.so $(OUT)/heed.pc $(OUT)/libheed-files.so $(OUT)/heed-files.pc
 endif
 
 # Tests that are not repeated in a flavour, and why.
@@ -185,10 +191,10 @@ all: ## the library, the program and the examples (what plain `make` does); inst
 	@tools/deps --check build $(DEPS)
 	@$(MAKE) $(JOBS) build
 
-build: $(OUT)/libheed.a $(SHARED) $(PROGRAM) $(EXAMPLES)
+build: $(OUT)/libheed.a $(OUT)/libheed-files.a $(SHARED) $(PROGRAM) $(EXAMPLES)
 tests: build $(TESTS) ## the test programs, in build/<flavour>/tests
 fuzzers: $(FUZZERS)
-objects: $(LIB_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(addsuffix .o,$(TESTS) $(FUZZERS) $(EXAMPLES))
+objects: $(LIB_OBJ) $(FILES_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(addsuffix .o,$(TESTS) $(FUZZERS) $(EXAMPLES))
 
 # build/heed and build/examples are always the default flavour.
 ifeq ($(OUT),$(DEFAULT))
@@ -208,13 +214,18 @@ $(1): FORCE
 	    printf '%s\n' '$$(subst ','\'',$(2))' >$$@
 endef
 $(eval $(call stamp,$(OUT)/flags,$$(COMPILE) $$(COMPILE_CXX) $$(INTERNAL)))
-$(eval $(call stamp,$(OUT)/flags.link,$$(LINK) $$(LIBS) $$(VERSION) $$(LIB_OBJ) $$(CLI_OBJ) $$(LAB_OBJ)))
-$(eval $(call stamp,$(OUT)/flags.pc,$$(PREFIX) $$(LIBDIR) $$(VERSION) $$(LIBS) $$(OPENMP)))
+$(eval $(call stamp,$(OUT)/flags.link,$$(LINK) $$(LIBS) $$(VERSION) $$(LIB_OBJ) $$(FILES_OBJ) $$(FILES_LIBS) $$(CLI_OBJ) $$(LAB_OBJ)))
+$(eval $(call stamp,$(OUT)/flags.pc,$$(PREFIX) $$(LIBDIR) $$(VERSION) $$(LIBS) $$(OPENMP) $$(FILES_LIBS)))
 
 $(OUT)/libheed.a: $(LIB_OBJ) $(OUT)/flags.link
 	$(call say,ar)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(LIB_OBJ)
+
+$(OUT)/libheed-files.a: $(FILES_OBJ) $(OUT)/flags.link
+	$(call say,ar)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(FILES_OBJ)
 
 $(OUT)/libheed.map: tests/abi.txt tools/make-version-script
 	@mkdir -p $(@D)
@@ -229,11 +240,26 @@ $(OUT)/libheed.so: $(OUT)/$(SO)
 	@ln -sf $(SO) $(OUT)/libheed.so.$(SOVERSION)
 	@ln -sf libheed.so.$(SOVERSION) $@
 
+# Functions that libheed.so hides come out of libheed.a, and are hidden here, too.
+$(OUT)/libheed-files.map: tests/abi-files.txt tools/make-version-script
+	@mkdir -p $(@D)
+	$(Q)tools/make-version-script HEED_FILES_$(SOVERSION) tests/abi-files.txt >$@
+
+$(OUT)/$(FILES_SO): $(FILES_OBJ) $(OUT)/libheed-files.map $(OUT)/libheed.a $(OUT)/libheed.so
+	$(call say,link)
+	$(Q)$(LINK) -shared -Wl,-soname,libheed-files.so.$(SOVERSION) \
+	    -Wl,--version-script,$(OUT)/libheed-files.map -o $@ $(FILES_OBJ) $(OUT)/libheed.so \
+	    $(OUT)/libheed.a $(FILES_LIBS) $(LIBS)
+
+$(OUT)/libheed-files.so: $(OUT)/$(FILES_SO)
+	@ln -sf $(FILES_SO) $(OUT)/libheed-files.so.$(SOVERSION)
+	@ln -sf libheed-files.so.$(SOVERSION) $@
+
 FILL_PC = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-              -e 's|@PRIVATE@|$(LIBS) $(OPENMP)|' heed.pc.in
-$(OUT)/heed.pc: heed.pc.in $(OUT)/flags.pc
+              -e 's|@PRIVATE@|$(LIBS) $(OPENMP)|' -e 's|@FILES@|$(FILES_LIBS)|'
+$(OUT)/%.pc: %.pc.in $(OUT)/flags.pc
 	$(call say,make)
-	$(Q)$(FILL_PC) >$@
+	$(Q)$(FILL_PC) $< >$@
 
 # The labs: in the program, and within reach of the tests.
 $(OUT)/labs.a: $(LAB_OBJ) $(OUT)/flags.link
@@ -241,17 +267,18 @@ $(OUT)/labs.a: $(LAB_OBJ) $(OUT)/flags.link
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(LAB_OBJ)
 
-$(OUT)/heed: $(CLI_OBJ) $(OUT)/labs.a $(OUT)/libheed.a $(OUT)/flags.link
+$(OUT)/heed: $(CLI_OBJ) $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a $(OUT)/flags.link
 	$(call say,link)
-	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(OUT)/labs.a $(OUT)/libheed.a $(LIBS)
+	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a \
+	    $(FILES_LIBS) $(LIBS)
 
-$(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/labs.a $(OUT)/libheed.a
+$(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a
 	$(call say,link)
-	$(Q)$(LINK) -o $@ $^ -lcmocka $(LIBS)
+	$(Q)$(LINK) -o $@ $^ -lcmocka $(FILES_LIBS) $(LIBS)
 
-$(OUT)/tests/fuzz/fuzz_%: $(OUT)/tests/fuzz/fuzz_%.o $(OUT)/libheed.a
+$(OUT)/tests/fuzz/fuzz_%: $(OUT)/tests/fuzz/fuzz_%.o $(OUT)/libheed-files.a $(OUT)/libheed.a
 	$(call say,link)
-	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $^ $(FILES_LIBS) $(LIBS)
 
 $(OUT)/examples/%: $(OUT)/examples/%.o $(OUT)/libheed.a
 	$(call say,link)
@@ -405,17 +432,19 @@ bench-peers: ## the same training steps in heed and in PyTorch, alternately: mak
 	@$(MAKE) $(JOBS) build
 	@bench/peers/run build/heed
 
-# Headers, both libraries, heed.pc, the program, its page and its models; DESTDIR stages, PREFIX is for good.
+# Headers, the libraries, their .pc files, the program, its page and its models; DESTDIR stages, PREFIX is for good.
 install: ## into PREFIX (/usr/local), staged under DESTDIR
 	$(if $(REAL)$(SAN),$(error the double and the sanitized builds are not for installing))
 	@tools/deps --check build $(DEPS)
 	@$(MAKE) $(JOBS) build
 	install -d '$(DESTDIR)$(PREFIX)/include/heed' '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	install -m 644 $(HEADERS) '$(DESTDIR)$(PREFIX)/include/heed'
-	install -m 644 $(OUT)/libheed.a $(OUT)/$(SO) '$(DESTDIR)$(LIBDIR)'
+	install -m 644 $(OUT)/libheed.a $(OUT)/$(SO) $(OUT)/libheed-files.a $(OUT)/$(FILES_SO) '$(DESTDIR)$(LIBDIR)'
+	ln -sf $(FILES_SO) '$(DESTDIR)$(LIBDIR)/libheed-files.so.$(SOVERSION)'
+	ln -sf libheed-files.so.$(SOVERSION) '$(DESTDIR)$(LIBDIR)/libheed-files.so'
 	ln -sf $(SO) '$(DESTDIR)$(LIBDIR)/libheed.so.$(SOVERSION)'
 	ln -sf libheed.so.$(SOVERSION) '$(DESTDIR)$(LIBDIR)/libheed.so'
-	install -m 644 $(OUT)/heed.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	install -m 644 $(OUT)/heed.pc $(OUT)/heed-files.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 ifneq ($(PROGRAM),)
 	install -d '$(DESTDIR)$(PREFIX)/bin'
 	install $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin'
@@ -438,7 +467,8 @@ endif
 uninstall: ## remove what install brought
 	rm -rf '$(DESTDIR)$(PREFIX)/include/heed' $(MODELS:%='$(DESTDIR)$(PREFIX)/share/heed/%')
 	rm -f '$(DESTDIR)$(LIBDIR)'/libheed.a '$(DESTDIR)$(LIBDIR)'/libheed.so* \
-	    '$(DESTDIR)$(LIBDIR)/pkgconfig/heed.pc' '$(DESTDIR)$(PREFIX)/bin/heed' \
+	    '$(DESTDIR)$(LIBDIR)'/libheed-files.a '$(DESTDIR)$(LIBDIR)'/libheed-files.so* \
+	    '$(DESTDIR)$(LIBDIR)/pkgconfig/heed.pc' '$(DESTDIR)$(LIBDIR)/pkgconfig/heed-files.pc' '$(DESTDIR)$(PREFIX)/bin/heed' \
 	    $(MAN:%='$(DESTDIR)$(PREFIX)/share/man/man1/%') \
 	    '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heed' \
 	    '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_heed'

@@ -82,6 +82,29 @@ translates() {
 check "translate.h's program, C" translates 'gcc -std=c11 -x c'
 check "translate.h's program, C++" translates 'g++ -std=c++20 -x c++'
 
+# The second library, shared and static: it brings what it needs of the first and of libpng, libjpeg.
+cat >"$stage/pixel.c" <<'END'
+#include <heed/image.h>
+#include <stdio.h>
+int main(void)
+{
+    heed_image image;
+    if (heed_image_decode("P5 1 1 255\n*", 12, "pixel", NULL, &image, NULL))
+        return 1;
+    printf("%d\n", image.pixels[0]);
+    heed_image_free(&image, NULL);
+    return 0;
+}
+END
+files() { pkg-config --define-variable=prefix="$at" --define-variable=libdir="$at/lib" "$@" heed-files; }
+pixel() {
+    # shellcheck disable=SC2046,SC2086
+    gcc -Wall -Werror -o "$stage/pixel" "$stage/pixel.c" $(files --cflags) $1 &&
+        [ "$(LD_LIBRARY_PATH=$at/lib "$stage/pixel")" = 42 ]
+}
+check 'libheed-files, shared' pixel "$(files --libs)"
+check 'libheed-files, static' pixel "$(files --static --libs | sed 's/-lheed-files /-l:libheed-files.a /;s/-lheed /-l:libheed.a /')"
+
 check 'pkg-config version' [ "$(package --modversion)" = "$version" ]
 # The shared program depends on the name that stays compatible, not on this very version.
 check 'soname' sh -c "readelf -d '$stage/c-shared' | grep -q 'NEEDED.*\[libheed.so.${version%%.*}\]'"
