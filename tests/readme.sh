@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/bin/sh
 # readme.sh [HEED] [--write]: runs every command of the README, in both languages, and of the pages under docs/
 # that are for users, in a folder with small files of the names that they use.  Catches a command that is wrong or
 # out of date, output that the program no longer prints (--write puts in what it prints now), a link to nothing,
@@ -55,7 +55,7 @@ try() {
     what="$page: $1"
     case $1 in
     make\ *)
-        make -n -C "$tree" $(sed 's/^make *//; s/#.*//' <<<"$1") >"$room/out" 2>"$room/err"
+        make -n -C "$tree" $(echo "$1" | sed 's/^make *//; s/#.*//') >"$room/out" 2>"$room/err"
         ;;
     *) bash -c "set -o pipefail; $1" >"$room/out" 2>"$room/err" </dev/null ;;
     esac
@@ -116,7 +116,7 @@ run_page() {
             ;;
         ,*)
             # One command in the last cell of a row.
-            case $line in '| '*' | `heed '*) try "$(sed 's/.*| `\(heed [^`]*\)` |$/\1/' <<<"$line")" ;; esac
+            case $line in '| '*' | `heed '*) try "$(echo "$line" | sed 's/.*| `\(heed [^`]*\)` |$/\1/')" ;; esac
             [ "$write" ] && echo "$line" >>"$room/page"
             ;;
         *,'```')
