@@ -55,7 +55,7 @@ try() {
     what="$page: $1"
     case $1 in
     make\ *)
-        make -n -C "$tree" $(echo "$1" | sed 's/^make *//; s/#.*//') >"$room/out" 2>"$room/err"
+        make -n -C "$tree" $(printf '%s\n' "$1" | sed 's/^make *//; s/#.*//') >"$room/out" 2>"$room/err"
         ;;
     *) bash -c "set -o pipefail; $1" >"$room/out" 2>"$room/err" </dev/null ;;
     esac
@@ -72,7 +72,7 @@ console() {
         [ "$command" ] || return 0
         try "$command"
         if [ "$write" ]; then
-            { echo "\$ $command" && cat "$room/out"; } >>"$room/page"
+            { printf '$ %s\n' "$command" && cat "$room/out"; } >>"$room/page"
             return 0
         fi
         cp "$room/out" out
@@ -86,7 +86,7 @@ console() {
             compare
             command=${line#\$ }
             ;;
-        *) echo "$line" >>"$room/said" ;;
+        *) printf '%s\n' "$line" >>"$room/said" ;;
         esac
     done
     compare
@@ -112,12 +112,12 @@ run_page() {
         ,'```console' | ,'```sh' | ,'```c')
             kind=${line#'```'}
             : >"$room/block"
-            [ "$write" ] && echo "$line" >>"$room/page"
+            [ "$write" ] && printf '%s\n' "$line" >>"$room/page"
             ;;
         ,*)
             # One command in the last cell of a row.
-            case $line in '| '*' | `heed '*) try "$(echo "$line" | sed 's/.*| `\(heed [^`]*\)` |$/\1/')" ;; esac
-            [ "$write" ] && echo "$line" >>"$room/page"
+            case $line in '| '*' | `heed '*) try "$(printf '%s\n' "$line" | sed 's/.*| `\(heed [^`]*\)` |$/\1/')" ;; esac
+            [ "$write" ] && printf '%s\n' "$line" >>"$room/page"
             ;;
         *,'```')
             case $kind in
@@ -128,7 +128,7 @@ run_page() {
             [ "$write" ] && { [ $kind = console ] || cat "$room/block"; echo '```'; } >>"$room/page"
             kind=
             ;;
-        *) echo "$line" >>"$room/block" ;;
+        *) printf '%s\n' "$line" >>"$room/block" ;;
         esac
     done <"$tree/$page"
     if [ "$write" ]; then cp "$room/page" "$tree/$page"; fi
@@ -148,7 +148,16 @@ for page in README.md README.zh-CN.md; do
     [ "$(wc -l <"$tree/$page")" -lt 150 ]
     verdict $? 'it has 150 lines or more'
 done
-for page in README.md README.zh-CN.md docs/TRANSLATE.md docs/TRAIN.md docs/INSPECT.md docs/EMBED.md; do
+# The Chinese page has the same commands, with the same output, so they need not run again.
+code_of() {
+    awk '/^```/ { on = !on } on || /^\| .*\| `heed / { sub(/.*\| `heed /, "heed "); sub(/ +#.*/, ""); print }' "$tree/$1"
+}
+code_of README.md >"$room/english"
+code_of README.zh-CN.md >"$room/chinese"
+what='README.zh-CN.md'
+diff "$room/english" "$room/chinese" >out
+verdict $? 'its commands are not those of README.md'
+for page in README.md ${write:+README.zh-CN.md} docs/TRANSLATE.md docs/TRAIN.md docs/INSPECT.md docs/EMBED.md; do
     run_page $page
 done
 
