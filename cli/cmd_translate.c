@@ -80,6 +80,7 @@ struct run {
     int layer, head; /* to align by */
     int64_t lines, tokens, unsent;
     int64_t repaired, first_repaired; /* lines that were not UTF-8, and the first of them */
+    int64_t too_long, first_too_long; /* lines that were, and the first of them */
     int64_t wrong;                    /* lines that could not be read as JSON */
     int64_t size; /* of all that is to be read, in bytes; 0: progress is not shown */
     bool shown, told;
@@ -128,6 +129,8 @@ static heed_status done_line(void *context, const heed_source_line *line, const 
     translate_print(r->s, heed_translator_target(r->tr), l, t);
     if (t->repaired && r->repaired++ == 0)
         r->first_repaired = l->number + 1;
+    if (t->too_long && r->too_long++ == 0)
+        r->first_too_long = l->number + 1;
     r->wrong += l->wrong[0] != '\0';
     r->lines++;
     r->tokens += t->tokens;
@@ -188,6 +191,9 @@ static bool run_all(struct run *r)
         complain("lines that are not UTF-8: %lld, the first is line %lld; U+FFFD takes the place "
                  "of each wrong byte",
                  (long long)r->repaired, (long long)r->first_repaired);
+    if (r->too_long)
+        complain("lines longer than %zu MB: %lld, the first is line %lld; they are not translated",
+                 HEED_LONGEST_LINE >> 20, (long long)r->too_long, (long long)r->first_too_long);
     if (r->wrong)
         complain("lines that are no JSON objects to translate: %lld; their \"error\" says why",
                  (long long)r->wrong);

@@ -15,7 +15,7 @@
 #include <zlib.h>
 
 /* What one line may measure; a file without line ends is no text. */
-#define LINE_LIMIT ((size_t)1 << 24)
+#define LINE_LIMIT ((size_t)1 << 26)
 #define PORTION ((size_t)1 << 16)
 
 int64_t lines_size(int fd, bool *gzip)

@@ -316,9 +316,15 @@ echo >>in
 run translate --model m --beam 1
 exits 0; [ "$(wc -l <out)" = "$(wc -l <in)" ]
 verdict $? "$(wc -l <out) lines for $(wc -l <in) of a binary file"
-head -c 17000000 /dev/zero >in
+# A line without an end in sight is passed on, said, and no reason to stop.
+{ echo a b; yes 'a dog' | head -n 300000 | tr '\n' ' '; echo; echo a b; } >in
+run translate --model m --beam 1
+exits 0; complains 'heed: lines longer than 1 MB: 1, the first is line 2; they are not translated'
+[ "$(sed -n 2p out)" = "$(sed -n 2p in)" ] && [ "$(sed -n 1p out)" = "$(sed -n 3p out)" ]
+verdict $? 'a line of 1.8 MB is not passed through between two others'
+head -c 70000000 /dev/zero >in
 run translate --model m
-exits 1; complains "heed: cannot read standard input: a line is longer than 16 MB; is it a text?"
+exits 1; complains "heed: cannot read standard input: a line is longer than 64 MB; is it a text?"
 
 # Catches a program that answers a typed line only when the next ones are there.
 what='heed translate, line by line'

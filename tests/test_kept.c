@@ -225,11 +225,49 @@ static void test_capitals(void **state)
                 fail_msg("'%s' -> '%s', without %s", lines[i], out[i].text, cases[i][k]);
 }
 
+/* A text over and over, up to the size. */
+static const char *repeated(const char *text, size_t size)
+{
+    char *line = heed_arena_allocate(arena, size + 1);
+    assert_non_null(line);
+    for (size_t i = 0; i < size; i++)
+        line[i] = text[i % strlen(text)];
+    line[size] = '\0';
+    return line;
+}
+
+/* Catches a line the model can make nothing of that comes out changed, or that is translated in
+ * thousands of parts: 300 KB a line, which would take minutes.  Its neighbours are translated. */
+static void test_passed_through(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "QUJDRE+/Zm9v", "a",  "我看见一只狗在花园里跑",  "我看见一只狗。", "مرحبا بالعالم ",
+        ".,!-",         "- ", "{\"id\":[1,2],\"b\":3},", "a,b;c|d_",
+    };
+    enum { TEXTS = sizeof texts / sizeof *texts, LINES = 2 * TEXTS + 1 };
+    const char *lines[LINES];
+    heed_translation out[LINES];
+    for (int i = 0; i < LINES; i++)
+        lines[i] = i % 2 ? repeated(texts[i / 2], strlen(texts[i / 2]) * 9000) : "A dog runs.";
+    translate(lines, LINES, out);
+    for (int i = 0; i < LINES; i++)
+        assert_string_equal(out[i].text, i % 2 ? lines[i] : "Ein Hund läuft.");
+    const char *letters = repeated("abcdefghij", 5000);
+    translate(&letters, 1, out);
+    assert_string_equal(out[0].text, letters);
+    /* most of it is known: the model has its say */
+    const char *mixed = "The dog is called 我.";
+    translate(&mixed, 1, out);
+    assert_non_null(strstr(out[0].text, "Hund"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_capitals),
+        cmocka_unit_test(test_passed_through),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -257,8 +257,8 @@ static void cuts_between_spans(void **state)
         char text[4096] = "";
         size_t n = 0;
         for (int i = 0; i < 100; i++)
-            n += (size_t)snprintf(text + n, sizeof text - n, "{a%d}%s", i, i % 3 ? "," : ",,ab");
-        heed__limits limits = {longest, longest, true, false, NULL, HEED__OTHER_LANGUAGE};
+            n += (size_t)snprintf(text + n, sizeof text - n, "{a%d}%s", i, i % 3 ? "," : ", ab");
+        heed__limits limits = {.together = longest, .longest = longest, .protects = true};
         heed__line line;
         assert_int_equal(heed__split_line(v, text, &limits, arena, &line, &err), HEED_OK);
         int seen = 0;
@@ -279,7 +279,7 @@ static void cuts_between_spans(void **state)
         assert_int_equal(seen, 100);
         heed_arena_reset(arena);
     }
-    heed__limits limits = {100, 100, true, false, NULL, HEED__OTHER_LANGUAGE};
+    heed__limits limits = {.together = 100, .longest = 100, .protects = true};
     heed__line line;
     assert_int_equal(heed__split_line(v, "{a} {b} a {c} {d}! {a} a! {a} {b} {c} b {d}!", &limits,
                                       arena, &line, &err),

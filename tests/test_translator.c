@@ -318,7 +318,7 @@ static void test_cuts_at_sentence_ends(void **state)
     bool repaired;
     heed_error err = {0};
     assert_int_equal(heed__encode_line(vocab, text, arena, &whole, &repaired, &err), HEED_OK);
-    heed__limits limits = {15, 15, false, false, NULL, HEED__OTHER_LANGUAGE};
+    heed__limits limits = {.together = 15, .longest = 15};
     assert_int_equal(heed__split_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
     assert_true(line.parts > whole.count / 15 && line.parts < 40);
     int64_t at = 0;
@@ -342,11 +342,11 @@ static void test_cuts_only_what_is_too_long(void **state)
         heed__limits limits;
         int64_t parts, count[7];
     } cases[] = {
-        {{30, 30, false, false, NULL, HEED__OTHER_LANGUAGE}, 1, {30}},
-        {{29, 40, false, false, NULL, HEED__OTHER_LANGUAGE}, 2, {28, 2}},
-        {{14, 14, false, false, NULL, HEED__OTHER_LANGUAGE}, 3, {2, 14, 14}},
-        {{6, 14, false, false, NULL, HEED__OTHER_LANGUAGE}, 5, {2, 14, 6, 6, 2}},
-        {{1, 14, false, false, NULL, HEED__OTHER_LANGUAGE}, 7, {2, 14, 6, 2, 2, 2, 2}},
+        {{.together = 30, .longest = 30}, 1, {30}},
+        {{.together = 29, .longest = 40}, 2, {28, 2}},
+        {{.together = 14, .longest = 14}, 3, {2, 14, 14}},
+        {{.together = 6, .longest = 14}, 5, {2, 14, 6, 6, 2}},
+        {{.together = 1, .longest = 14}, 7, {2, 14, 6, 2, 2, 2, 2}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         heed__line line;
@@ -360,7 +360,7 @@ static void test_cuts_only_what_is_too_long(void **state)
     /* Only the long sentence is cut in itself. */
     heed__line line;
     heed_error err = {0};
-    heed__limits limits = {6, 8, false, false, NULL, HEED__OTHER_LANGUAGE};
+    heed__limits limits = {.together = 6, .longest = 8};
     assert_int_equal(heed__split_line(vocab, text, &limits, arena, &line, &err), HEED_OK);
     assert_int_equal(line.part[0].tokens.count, 2);
     assert_int_equal(line.part[line.parts - 1].tokens.count, 2);

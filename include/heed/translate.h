@@ -77,6 +77,8 @@ heed_status heed_translator_encode(const heed_translator *tr, const char *source
 const heed_vocab *heed_translator_source(const heed_translator *tr);
 const heed_vocab *heed_translator_target(const heed_translator *tr);
 
+/* Bytes of a line that is translated, at most: a longer one is a file without line ends. */
+#define HEED_LONGEST_LINE ((size_t)1 << 20)
 typedef struct heed_translation {
     const char *text; /* without line ends */
     double score, log_p;
@@ -86,15 +88,17 @@ typedef struct heed_translation {
     const heed_real *token_log_p; /* (tokens) */
     bool repaired; /* the line was not UTF-8 throughout; U+FFFD took the place of each wrong byte */
     bool loop;     /* as in heed_hypothesis */
+    bool too_long; /* the line has more than HEED_LONGEST_LINE bytes and is its own translation */
     /* Of the best one, with heed_translator_align: which word of the line each of its words comes
      * from, in Pharaoh's form, "0-0 1-2"; else NULL. */
     const char *alignment;
 } heed_translation;
 /* n_best translations of each line, best first, in out[line*n_best + i]; text is NULL where there
- * are fewer.  An empty line gives an empty line; one that is too long is split at sentence ends or
- * windows and joined (then there is one translation only, its score the sum).  Lines are sorted by
- * length and decoded in batches inside, by all threads side by side if there are lines enough.
- * Lives in the arena. */
+ * are fewer.  An empty line gives an empty line; a line that the model can make nothing of (base64,
+ * marks, a script that the vocabulary does not have) gives itself; one that is too long is split at
+ * sentence ends or windows and joined (then there is one translation only, its score the sum).
+ * Lines are sorted by length and decoded in batches inside, by all threads side by side if there
+ * are lines enough.  Lives in the arena. */
 heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
                            const char *const *lines, int64_t count, heed_arena *arena,
                            heed_translation *out, heed_error *err);

@@ -5,6 +5,8 @@
 #define MOST 200
 /* Fewest bytes of unbroken text: longer than any word. */
 #define UNBROKEN 64
+/* The same where there are marks between the words: a list, a program. */
+#define STRETCH 256
 
 /* The length with an English genitive, which belongs to the name. */
 static size_t with_genitive(const heed__cursor *p, size_t n)
@@ -228,13 +230,25 @@ size_t heed__match_ampersand(const heed__cursor *p)
 
 /* ---- unbroken text ---- */
 
-/* Letters of the Latin script, digits and what else base64 has. */
+/* Mostly ASCII without a blank, whatever it is made of.  Looked for behind blanks alone, so that
+ * all of a text is looked at once. */
+static size_t match_stretch(const heed__cursor *p)
+{
+    size_t n = 0, ascii = 0;
+    if (p->before && before(p) != ' ')
+        return 0;
+    for (; n < p->left && p->text[n] != ' '; n++)
+        ascii += (unsigned char)p->text[n] < 0x80;
+    return n >= STRETCH && 2 * ascii > n ? n : 0;
+}
+
+/* Letters of the Latin script, digits and what else base64 has; or a longer stretch of anything. */
 size_t heed__match_unbroken(const heed__cursor *p)
 {
-    size_t n = 0;
+    size_t n = match_stretch(p);
     int32_t c;
-    if (!begins_word(p))
-        return 0;
+    if (n || !begins_word(p))
+        return n;
     for (size_t size; (size = heed__utf8_next(p->text + n, p->left - n, &c)); n += size)
         if (c < 0x80 ? !is_alnum((char)c) && !strchr("+/=_-", (int)c) : c >= 0x250 || !is_word(c))
             break;

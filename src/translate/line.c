@@ -194,6 +194,20 @@ static heed_status cut(struct cutting *c, size_t length, heed_error *err)
                : cut_at_sentences(c, length, err);
 }
 
+/* The line is its own translation. */
+static heed_status copy_line(const char *text, size_t length, heed_arena *arena, heed__line *line,
+                             heed_error *err)
+{
+    char *copy = heed__take(arena, (int64_t)length + 1, 1, err);
+    line->copied = copy;
+    if (!copy)
+        return HEED_MEMORY;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    heed__remove_line_ends(copy);
+    return HEED_OK;
+}
+
 heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__limits *limits,
                              heed_arena *arena, heed__line *line, heed_error *err)
 {
@@ -202,6 +216,9 @@ heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__
     *line = (heed__line){.repaired = sound != text};
     if (!sound)
         return HEED_MEMORY;
+    line->too_long = length > HEED_LONGEST_LINE;
+    if (heed__passes_through(limits, sound, length))
+        return copy_line(sound, length, arena, line, err);
     line->all_caps = limits->capitals && heed__is_all_caps(sound, length);
     if (line->all_caps) {
         char *lower = heed__to_lower(sound, &length, arena);
@@ -216,16 +233,8 @@ heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__
     if (limits->protects &&
         !heed__protect(&c.text, &marked, limits->into, limits->names, v, arena, &c.span, &spans))
         return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
-    if (spans && !heed__has_words(c.text, marked)) {
-        char *copy = heed__take(arena, (int64_t)length + 1, 1, err);
-        line->copied = copy;
-        if (!copy)
-            return HEED_MEMORY;
-        memcpy(copy, sound, length);
-        copy[length] = '\0';
-        heed__remove_line_ends(copy);
-        return HEED_OK;
-    }
+    if (spans && !heed__has_words(c.text, marked))
+        return copy_line(sound, length, arena, line, err);
     const heed__protected *all = spans ? c.span + spans : NULL;
     heed_status status = spans ? cut(&c, marked, err) : cut(&plain, length, err);
     if (status || !spans || c.span == all)
@@ -239,8 +248,12 @@ heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__
 static heed_status encode_source(const heed_translator *tr, const char *text, heed_arena *arena,
                                  heed__part *whole, bool *repaired, heed_error *err)
 {
-    const heed__limits limits = {INT32_MAX,    INT32_MAX, tr->protects,
-                                 tr->capitals, tr->names, tr->into};
+    const heed__limits limits = {.together = INT32_MAX,
+                                 .longest = INT32_MAX,
+                                 .protects = tr->protects,
+                                 .capitals = tr->capitals,
+                                 .names = tr->names,
+                                 .into = tr->into};
     heed__line line;
     heed_status status = heed__split_line(tr->source, text, &limits, arena, &line, err);
     *whole = (heed__part){.spans = 0};

@@ -26,7 +26,8 @@ static heed__limits limits_of(const heed_translator *tr)
                           tr->protects,
                           tr->capitals,
                           tr->names,
-                          tr->into};
+                          tr->into,
+                          tr->knows_letters ? tr->characters : NULL};
 }
 
 /* o->banned becomes the ids of o->ban as well. */
@@ -78,7 +79,8 @@ static heed_status place_parts(const heed__line_queue *b, heed__queued_line *e, 
         e->out[k] = (heed_translation){.text = k || parts       ? NULL
                                                : e->line.copied ? e->line.copied
                                                                 : "",
-                                       .repaired = e->line.repaired};
+                                       .repaired = e->line.repaired,
+                                       .too_long = e->line.too_long};
     if (to && parts > 1)
         to = heed__take(arena, parts, sizeof *to, err);
     for (int64_t k = 0; to && k < parts; k++) {

@@ -83,6 +83,9 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     heed__translator_trained(tr, &text, tr->own_names);
     if (heed__model_check(&config, &own))
         return heed__fail(err, own.status, "%s%s", where, own.text);
+    tr->characters = heed__characters_of(tr->own_source, tr->lines, &tr->allocator, err);
+    if (!tr->characters)
+        return HEED_MEMORY;
     tr->engine = heed__engine_open(&config, weights, &tr->allocator, &own);
     return tr->engine ? HEED_OK : heed__fail(err, own.status, "%s", own.text);
 }
@@ -113,7 +116,8 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
         return NULL;
     tr->source = source;
     tr->target = target;
-    tr->engine = heed_engine_new(m, &tr->allocator, err);
+    tr->characters = heed__characters_of(source, tr->lines, &tr->allocator, err);
+    tr->engine = tr->characters ? heed_engine_new(m, &tr->allocator, err) : NULL;
     if (tr->engine)
         return tr;
     heed_translator_free(tr);
@@ -127,6 +131,7 @@ void heed_translator_free(heed_translator *tr)
     heed_allocator a = tr->allocator;
     heed__worker_contexts_close(tr);
     heed_engine_free(tr->engine);
+    heed__characters_free(tr->characters, &a);
     heed__names_free(tr->own_names);
     heed_vocabs_free(tr->own_source, tr->own_target);
     for (int i = 0; i < HEED__WINDOWS; i++)

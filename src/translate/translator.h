@@ -33,6 +33,7 @@ struct heed_translator {
     const heed__names *names;                /* NULL: none are copied */
     heed__names *own_names;                  /* only where the translator opened them itself */
     bool knows_letters, capitals; /* not only words; a line in capitals is one in small letters */
+    uint8_t *characters;          /* of the source vocabulary */
     int threads;
     heed__worker_context
         context[HEED_MAX_THREADS + 1]; /* 0: the caller's thread; 1, 2 ...: workers */
@@ -70,9 +71,10 @@ typedef struct heed__part {
 } heed__part;
 typedef struct heed__line {
     heed__part *part;
-    int64_t parts;      /* 0: the line is empty, or */
-    const char *copied; /* it has nothing but spans, and is its own translation; else NULL */
-    bool repaired, all_caps;
+    int64_t parts; /* 0: the line is empty, or */
+    const char
+        *copied; /* it is its own translation, as where it has nothing but spans; else NULL */
+    bool repaired, all_caps, too_long;
 } heed__line;
 /* One line in, one line out: line ends inside become spaces. */
 void heed__remove_line_ends(char *text);
@@ -87,7 +89,14 @@ typedef struct heed__limits {
     bool capitals;            /* a line in capitals is one in small letters */
     const heed__names *names; /* NULL, or names that are hardly known become placeholders too */
     heed__language into;
+    const uint8_t *characters; /* NULL, or lines of other ones are not translated */
 } heed__limits;
+/* Which characters are in any piece, a bit for each; all where the rest becomes bytes. */
+uint8_t *heed__characters_of(const heed_vocab *v, heed_arena *arena, const heed_allocator *a,
+                             heed_error *err);
+void heed__characters_free(uint8_t *known, const heed_allocator *a);
+/* Whether a UTF-8 line is its own translation, because the model can make nothing of it. */
+bool heed__passes_through(const heed__limits *limits, const char *text, size_t length);
 /* The same in parts within the limits: cut at sentence ends, and inside of a sentence only where it
  * is longer than the longest. */
 heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__limits *limits,
