@@ -57,6 +57,24 @@ static inline bool one_stack_form(heed_arch arch, int i, heed_model_config *conf
         c->residual = false;
         c->positions = HEED_POSITIONS_SINUSOID_HALVES;
         return true;
+    case 5:
+        *name = "rotary, before, rms, gated without biases, output bias, not tied";
+        c->pre_norm = c->ff_gated = c->output_bias = true;
+        c->ff_bias = false;
+        c->norm = HEED_NORM_RMS;
+        c->positions = HEED_POSITIONS_ROTARY;
+        c->activation = HEED_SILU;
+        c->embedding_scale = false;
+        config->tying = HEED_TIE_NONE;
+        return true;
+    case 6:
+        *name = "rotary neighbours, own widths and base, cosine";
+        config->attention.score = HEED_SCORE_COSINE;
+        c->positions = HEED_POSITIONS_ROTARY_NEIGHBOURS;
+        c->rope_base = 50;
+        c->d_k = 6;
+        c->d_v = 5;
+        return true;
     default:
         return false;
     }

@@ -218,7 +218,7 @@ static void positions_are_not_saved(void **state)
 {
     (void)state;
     for (int tying = HEED_TIE_NONE; tying <= HEED_TIE_ALL; tying++)
-        for (int kind = HEED_POSITIONS_NONE; kind <= HEED_POSITIONS_LEARNED; kind++) {
+        for (int kind = HEED_POSITIONS_NONE; kind <= HEED_POSITIONS_ROTARY_NEIGHBOURS; kind++) {
             heed_model_config config = small_config();
             config.tying = tying;
             config.transformer.positions = kind;
@@ -418,6 +418,16 @@ static void gradients_of_the_whole_model(void **state)
     check_gradient(&config);
     c->pre_norm = true;
     check_gradient(&config);
+    for (int kind = HEED_POSITIONS_ROTARY; kind <= HEED_POSITIONS_ROTARY_NEIGHBOURS; kind++) {
+        config = gradient_config();
+        c->positions = kind;
+        c->d_k = 4;
+        c->ff_gated = c->output_bias = c->pre_norm = true;
+        c->ff_bias = false;
+        c->norm = HEED_NORM_RMS;
+        c->activation = HEED_SILU;
+        check_gradient(&config);
+    }
     for (int score = HEED_SCORE_GENERAL; score <= HEED_SCORE_LOCATION; score++) {
         config = gradient_config();
         config.attention.score = score;

@@ -212,9 +212,12 @@ typedef struct heed_mha_options {
     bool bias;        /* on the four products; the paper has none */
     int score;        /* heed_score_kind, between the projected queries and keys of a head */
     heed_slot_spec memory, pattern, position_bias, normaliser;
-    double beta;     /* of cosine; 0: learned */
-    int64_t longest; /* location: keys that a segment may have */
-    double dropout;  /* on the weights */
+    double beta;              /* of cosine; 0: learned */
+    int64_t longest;          /* location: keys that a segment may have */
+    double dropout;           /* on the weights */
+    heed_positions positions; /* rotary: queries and keys are turned by them; others stand in the
+                                 input.  Without cross */
+    double rotary_base;       /* 0 means 10000 */
 } heed_mha_options;
 /* Self-attention makes q, k and v in one product (qkv), cross-attention k and v in one (kv). */
 typedef struct heed_mha_layer {

@@ -53,6 +53,7 @@ typedef struct heed_transformer_config {
     bool residual;     /* off only to show what it is for */
     bool scale_scores; /* by 1/sqrt(d_k); off only to show what it is for */
     int positions;     /* heed_positions */
+    double rope_base;  /* of rotary ones; 0: 10000 */
     bool attention_bias;
     bool embedding_scale; /* embeddings times sqrt(d) */
     bool embedding_norm;  /* a norm on the sum of token, position and type */
@@ -172,8 +173,11 @@ const heed_option_bundle *heed_model_presets(void);
         HEED_OPTION_BOOL(owner, at.transformer.scale_scores, "scale-scores", "true",               \
                          "divide scores by the root of d_k"),                                      \
         HEED_OPTION_CHOICE(owner, at.transformer.positions, "positions", "sinusoid",               \
-                           HEED_WORDS("none", "sinusoid", "sinusoid-halves", "learned"),           \
+                           HEED_WORDS("none", "sinusoid", "sinusoid-halves", "learned", "rotary",  \
+                                      "rotary-neighbours"),                                        \
                            "how the model knows the order of tokens"),                             \
+        HEED_OPTION_REAL(owner, at.transformer.rope_base, "rope-base", "10000", 0, 1e12, "X",      \
+                         "rotary positions: pair i of d/2 turns by X^(-2i/d) a token; 0: 10000"),  \
         HEED_OPTION_BOOL(owner, at.transformer.attention_bias, "attention-bias", NULL,             \
                          "biases in attention's four products; the paper has none"),               \
         HEED_OPTION_BOOL(owner, at.transformer.embedding_scale, "embedding-scale", "true",         \

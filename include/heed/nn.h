@@ -125,13 +125,21 @@ void heed_linear_build(heed_linear_layer *l, heed_scope s, int64_t in, int64_t o
 heed_tensor *heed_linear_apply(heed_tape *t, const heed_linear_layer *l, heed_tensor *x);
 
 /* Sinusoidal positions of the paper: sin and cos interleaved, or in two halves as in other toolkits
- * (same frequencies 1/10000^(2i/D); T2T's frequencies differ). */
+ * (same frequencies 1/10000^(2i/D); T2T's frequencies differ).  Rotary ones are no part of an
+ * embedding: self-attention turns its queries and keys (ops.h: heed_rotary), elements i and i + d/2
+ * of a head, or neighbours. */
 typedef enum heed_positions {
     HEED_POSITIONS_NONE,
     HEED_POSITIONS_SINUSOID,
     HEED_POSITIONS_SINUSOID_HALVES,
     HEED_POSITIONS_LEARNED,
+    HEED_POSITIONS_ROTARY,
+    HEED_POSITIONS_ROTARY_NEIGHBOURS,
 } heed_positions;
+static inline bool heed_positions_are_rotary(heed_positions kind)
+{
+    return kind == HEED_POSITIONS_ROTARY || kind == HEED_POSITIONS_ROTARY_NEIGHBOURS;
+}
 /* Fills out (count,D). */
 void heed_sinusoid(heed_real *out, int64_t count, int64_t d, heed_positions layout);
 

@@ -300,6 +300,32 @@ heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_t
                             const heed_segments *queries, const heed_segments *keys,
                             const heed_attention_options *options);
 
+/* Attention without weights (Katharopoulos et al. 2020): with phi = elu + 1, query i gets
+ * phi(q_i) S / (phi(q_i) z + eps), S = sum_j phi(k_j)^T v_j and z = sum_j phi(k_j) over the keys of
+ * its segment, or over 0..i.  q (N,H*Dk), k (M,KvHeads*Dk), v (M,KvHeads*Dv) -> (N,H*Dv).  Time and
+ * memory are linear in N + M.  A query that sees no key gives zeros. */
+typedef struct heed_linear_attention_options {
+    int heads;    /* H */
+    int kv_heads; /* a divisor of H; 0 means H.  Query head h meets key head h / (H/KvHeads) */
+    bool causal;
+    double eps; /* 0 means 1e-6 */
+} heed_linear_attention_options;
+heed_tensor *heed_linear_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_tensor *v,
+                                   const heed_segments *queries, const heed_segments *keys,
+                                   const heed_linear_attention_options *options);
+
+/* Rotary positions (Su et al. 2021): in each of `heads` equal pieces of a row, d columns each and d
+ * even, pairs of elements are turned by the angle position * base^(-2i/d), i = 0 .. d/2-1; position
+ * counts from 0 in each segment.  For queries and keys, whose products then depend on how far they
+ * are from each other.  x (N,heads*d) -> the same. */
+typedef struct heed_rotary_options {
+    int heads;
+    bool neighbours; /* pairs are (2i, 2i+1); else (i, i + d/2) */
+    double base;     /* 0 means 10000 */
+} heed_rotary_options;
+heed_tensor *heed_rotary(heed_tape *t, heed_tensor *x, const heed_segments *segments,
+                         const heed_rotary_options *options);
+
 /* Attention in its parts, for scores and windows that heed_attention does not have: a score, then
  * weights, then a mixture of values.  A flat tensor has a number for each pair of a query and a key
  * of one segment, laid out as `probabilities` above. */

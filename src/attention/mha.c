@@ -6,15 +6,21 @@
  * x (N,D), memory (M,memory_d) -> (N,D).  The W_i^Q of all heads are the columns of one matrix, and
  * so are the W_i^K and W_i^V, which several heads may share (kv_heads): self-attention has qkv =
  * [Q | K | V], cross-attention q and kv = [K | V]; the heads read their columns of the product in
- * place.
+ * place.  Rotary positions turn Q and K between the product and the scores.
  * Refuses at build: D that H does not divide unless d_k and d_v are given; a memory_d of its own
  * without cross.  At apply: a memory other than x without cross. */
-#include "attention/mha.h"
+#include <heed/attention.h>
 
 #include "nn/params.h"
 
+static bool is_rotary(const heed_mha_options *o)
+{
+    return heed_positions_are_rotary(o->positions);
+}
+
 static bool refused(heed_scope s, const heed_mha_options *o)
 {
+    const int64_t d_k = o->d_k || o->heads < 1 ? o->d_k : o->d / o->heads;
     if (o->d < 1 || o->heads < 1)
         heed__scope_fail(s, HEED_ARGUMENT, "mha: d is %lld and heads %d, expected at least 1 each",
                          (long long)o->d, o->heads);
@@ -36,6 +42,9 @@ static bool refused(heed_scope s, const heed_mha_options *o)
                          "mha: memory_d is %lld, expected d = %lld without cross: "
                          "self-attention's memory is x",
                          (long long)o->memory_d, (long long)o->d);
+    else if (is_rotary(o) && (o->cross || d_k % 2))
+        heed__scope_fail(s, HEED_ARGUMENT, "mha: rotary positions need %s",
+                         o->cross ? "self-attention: cross is set" : "an even d_k");
     else if (!(o->dropout >= 0 && o->dropout < 1))
         heed__scope_fail(s, HEED_ARGUMENT, "mha: dropout is %g, expected 0 <= rate < 1",
                          o->dropout);
@@ -88,26 +97,24 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
                       o->bias);
 }
 
-heed_tensor *heed__mha_attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *q,
-                              heed_tensor *kv, const heed_segments *queries,
-                              const heed_segments *keys, const heed_attend_extra *extra)
+/* concat(head_i) W^O */
+static heed_tensor *attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *q, heed_tensor *k,
+                           heed_tensor *v, const heed_segments *queries, const heed_segments *keys,
+                           const heed_attend_extra *extra)
 {
-    const heed_mha_options *o = &l->options;
-    const int64_t k_cols = o->kv_heads * o->d_k, v_cols = o->kv_heads * o->d_v;
-    heed_tensor *k = heed_slice_cols(t, kv, 0, k_cols);
-    heed_tensor *v = heed_slice_cols(t, kv, k_cols, k_cols + v_cols);
     const heed_memory memory = heed_attend_memory(t, &l->attend, k, v, keys);
     return heed_linear_apply(t, &l->out, heed_attend(t, &l->attend, q, &memory, queries, extra));
 }
 
-heed_tensor *heed__mha_project(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
-                               heed_tensor **kv)
+/* Queries and keys (N, (H+KvHeads)*Dk), turned by their positions. */
+static heed_tensor *turn(heed_tape *t, const heed_mha_options *o, heed_tensor *qk,
+                         const heed_segments *rows)
 {
-    const heed_mha_options *o = &l->options;
-    const int64_t q_cols = o->heads * o->d_k, kv_cols = o->kv_heads * (o->d_k + o->d_v);
-    heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x); /* (N, H*Dk + KvHeads*(Dk+Dv)) */
-    *kv = heed_slice_cols(t, qkv, q_cols, q_cols + kv_cols);
-    return heed_slice_cols(t, qkv, 0, q_cols);
+    return heed_rotary(
+        t, qk, rows,
+        &(heed_rotary_options){.heads = o->heads + o->kv_heads,
+                               .neighbours = o->positions == HEED_POSITIONS_ROTARY_NEIGHBOURS,
+                               .base = o->rotary_base});
 }
 
 heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *x,
@@ -115,18 +122,26 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
                             const heed_segments *keys, const heed_attend_extra *extra)
 {
     const heed_mha_options *o = &l->options;
-    heed_tensor *q, *kv;
+    const int64_t q_cols = o->heads * o->d_k;
+    const int64_t k_cols = o->kv_heads * o->d_k, v_cols = o->kv_heads * o->d_v;
     if (o->cross) {
-        kv = heed_linear_apply(t, &l->kv, memory); /* (M, KvHeads*(Dk+Dv)) */
-        q = heed_linear_apply(t, &l->q, x);        /* (N, H*Dk) */
-    } else {
-        if (extra && extra->weights)
-            *extra->weights = NULL;
-        if (memory != x)
-            return heed_tape_fail(t, HEED_ARGUMENT,
-                                  "mha: memory is not x, expected cross = true for keys and values "
-                                  "of another sequence");
-        q = heed__mha_project(t, l, x, &kv);
+        heed_tensor *kv = heed_linear_apply(t, &l->kv, memory); /* (M, KvHeads*(Dk+Dv)) */
+        heed_tensor *k = heed_slice_cols(t, kv, 0, k_cols);
+        heed_tensor *v = heed_slice_cols(t, kv, k_cols, k_cols + v_cols);
+        return attend(t, l, heed_linear_apply(t, &l->q, x), k, v, queries, keys, extra);
     }
-    return heed__mha_attend(t, l, q, kv, queries, keys, extra);
+    if (extra && extra->weights)
+        *extra->weights = NULL;
+    if (memory != x)
+        return heed_tape_fail(t, HEED_ARGUMENT,
+                              "mha: memory is not x, expected cross = true for keys and values "
+                              "of another sequence");
+    heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x); /* (N, H*Dk + KvHeads*(Dk+Dv)) */
+    heed_tensor *qk = qkv;
+    if (is_rotary(o))
+        qk = turn(t, o, heed_slice_cols(t, qkv, 0, q_cols + k_cols), queries);
+    heed_tensor *q = heed_slice_cols(t, qk, 0, q_cols);
+    heed_tensor *k = heed_slice_cols(t, qk, q_cols, q_cols + k_cols);
+    heed_tensor *v = heed_slice_cols(t, qkv, q_cols + k_cols, q_cols + k_cols + v_cols);
+    return attend(t, l, q, k, v, queries, keys, extra);
 }

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/min_max.h"
 #include "engine/weight_source.h"
+#include "kernel/rotary_rows.h"
 #include "text/special_ids.h"
 
 #include <math.h>
@@ -92,13 +93,32 @@ static heed_real score_scale(const heed__weight_source *s, const heed_attend_lay
     return beta ? (heed_real)log1p(exp((double)*beta)) : 0;
 }
 
-static void pack_attention(heed__weight_source *s, heed__packed_stack *stack,
+/* The number of the angles that this attention has, listed once; -1: none. */
+static int pack_rotary(heed__weights *w, const heed_mha_options *o)
+{
+    const heed__packed_rotary wanted = {
+        .d = o->d_k,
+        .base = o->rotary_base != 0 ? o->rotary_base : HEED__ROTARY_BASE,
+        .neighbours = o->positions == HEED_POSITIONS_ROTARY_NEIGHBOURS};
+    int i = 0;
+    if (!heed_positions_are_rotary(o->positions))
+        return -1;
+    while (i < w->rotaries && (w->rotary[i].d != wanted.d || w->rotary[i].base != wanted.base ||
+                               w->rotary[i].neighbours != wanted.neighbours))
+        i++;
+    if (i == w->rotaries)
+        w->rotary[w->rotaries++] = wanted;
+    return i;
+}
+
+static void pack_attention(heed__weight_source *s, heed__weights *w, heed__packed_stack *stack,
                            heed__packed_attention *to, const heed_mha_layer *l)
 {
     const heed_mha_options *o = &l->options;
     to->kind = o->cross ? HEED_CROSS : o->causal ? HEED_DECODER_SELF : HEED_ENCODER_SELF;
     to->causal = o->causal;
     to->cosine = o->score == HEED_SCORE_COSINE;
+    to->rotary = pack_rotary(w, o);
     to->form = (heed__attend_form){.heads = o->heads,
                                    .kv_heads = o->heads,
                                    .d_k = o->d_k,
@@ -115,7 +135,7 @@ static void pack_attention(heed__weight_source *s, heed__packed_stack *stack,
     *cell += to->cached;
 }
 
-static void pack_sublayer(heed__weight_source *s, heed__packed_stack *stack,
+static void pack_sublayer(heed__weight_source *s, heed__weights *w, heed__packed_stack *stack,
                           heed__packed_sublayer *to, const heed_sublayer *from)
 {
     *to = (heed__packed_sublayer){.place = from->around.options.place,
@@ -131,7 +151,7 @@ static void pack_sublayer(heed__weight_source *s, heed__packed_stack *stack,
     } else {
         to->kind = from->as.mha.options.cross ? HEED__PACKED_CROSS : HEED__PACKED_SELF;
         to->as.attention.layer = from->layer;
-        pack_attention(s, stack, &to->as.attention, &from->as.mha);
+        pack_attention(s, w, stack, &to->as.attention, &from->as.mha);
     }
 }
 
@@ -178,7 +198,7 @@ static heed__packed_input pack_input(heed__weight_source *s, struct tables *t,
     return to;
 }
 
-static heed__packed_stack *pack_stack(heed__weight_source *s, struct tables *t,
+static heed__packed_stack *pack_stack(heed__weight_source *s, heed__weights *w, struct tables *t,
                                       const heed_stack *from)
 {
     if (!from || s->err->status)
@@ -190,7 +210,7 @@ static heed__packed_stack *pack_stack(heed__weight_source *s, struct tables *t,
     *to = (heed__packed_stack){.d = from->d, .sublayer = sublayer, .count = from->count};
     to->input = pack_input(s, t, &from->input);
     for (int i = 0; i < from->count && !s->err->status; i++)
-        pack_sublayer(s, to, &sublayer[i], &from->sublayer[i]);
+        pack_sublayer(s, w, to, &sublayer[i], &from->sublayer[i]);
     to->norm = norm(s, &from->norm);
     return to;
 }
@@ -245,8 +265,12 @@ static void pack(heed__weight_source *s, heed__weights *w, const heed_model *m)
 {
     struct tables tables = {.count = 0};
     w->config = m->config;
-    w->encoder = pack_stack(s, &tables, heed__model_stack(m, HEED_SOURCE));
-    w->decoder = pack_stack(s, &tables, heed__model_stack(m, HEED_TARGET));
+    const heed_stack *encoder = heed__model_stack(m, HEED_SOURCE),
+                     *decoder = heed__model_stack(m, HEED_TARGET);
+    const int64_t most = (encoder ? encoder->count : 0) + (decoder ? decoder->count : 0);
+    w->rotary = heed__source_take(s, most, sizeof *w->rotary);
+    w->encoder = pack_stack(s, w, &tables, encoder);
+    w->decoder = pack_stack(s, w, &tables, decoder);
     if (!s->err->status)
         pack_head(s, &tables, w, &m->head);
     if (s->err->status)

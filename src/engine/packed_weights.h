@@ -40,9 +40,17 @@ typedef struct heed__packed_attention {
     heed__attend_form form;
     bool causal;
     bool cosine;    /* queries and keys get length 1 */
+    int rotary;     /* which angles turn queries and keys; -1: none */
     int64_t cached; /* reals of a token's keys and values */
     int64_t at;     /* where they lie in its cell */
 } heed__packed_attention;
+
+/* Angles of rotary positions, as some heads have them. */
+typedef struct heed__packed_rotary {
+    int64_t d; /* columns of a head */
+    double base;
+    bool neighbours;
+} heed__packed_rotary;
 
 typedef struct heed__packed_ffn {
     heed__panel_weights in, out;
@@ -93,10 +101,12 @@ typedef struct heed__weights {
     heed__row_norm head_norm;
     heed__panel_weights output; /* n 0: none */
     int64_t d, widest,
-        mixed;              /* columns of rows: of hidden states, of a first product in a sublayer,
+        mixed;     /* columns of rows: of hidden states, of a first product in a sublayer,
                                * of what its second one reads */
-    int64_t reads;          /* the most columns that a product reads */
-    int64_t heads;          /* of the attention that has most */
+    int64_t reads; /* the most columns that a product reads */
+    int64_t heads; /* of the attention that has most */
+    heed__packed_rotary *rotary; /* (rotaries) that there are */
+    int rotaries;
     heed_arena *arena;      /* holds all of this */
     heed_safetensors *file; /* int8 panels are used in its mapping; else NULL */
     int bits;               /* 0 or 8 */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/min_max.h"
 #include "base/parallel.h"
+#include "kernel/rotary_rows.h"
 
 #include <string.h>
 
@@ -51,7 +52,27 @@ static void list_buffers(heed__pass *p, int64_t rows, int64_t keys, struct buffe
     memcpy(b, all, sizeof all);
 }
 
-void heed__pass_deinit(heed__pass *p)
+static void angle_rows(heed_real *to, int64_t first, int64_t count, int64_t d, const void *context)
+{
+    const heed__packed_rotary *r = context;
+    heed__rotary_angles(to, first, count, d, r->base);
+}
+
+heed_status heed__pass_positions(heed__pass *p, int64_t count, heed_error *err)
+{
+    const heed__weights *w = p->w;
+    heed_status status = HEED_OK;
+    if (w->rotaries && !p->angles)
+        p->angles = heed__allocate_zeroed(&p->allocator, (size_t)w->rotaries, sizeof *p->angles);
+    if (w->rotaries && !p->angles)
+        return heed__fail(err, HEED_MEMORY, "out of memory for %lld positions", (long long)count);
+    for (int i = 0; !status && i < w->rotaries; i++)
+        status = heed__positions_reserve(&p->angles[i], count, w->rotary[i].d, angle_rows,
+                                         &w->rotary[i], &p->allocator, err);
+    return status;
+}
+
+static void release_buffers(heed__pass *p)
 {
     struct buffer b[BUFFERS];
     list_buffers(p, p->capacity, p->keys, b);
@@ -62,13 +83,22 @@ void heed__pass_deinit(heed__pass *p)
     p->capacity = p->keys = 0;
 }
 
+void heed__pass_deinit(heed__pass *p)
+{
+    release_buffers(p);
+    for (int i = 0; p->angles && i < p->w->rotaries; i++)
+        heed__positions_release(&p->angles[i], p->w->rotary[i].d, &p->allocator);
+    heed__release(&p->allocator, p->angles, (size_t)p->w->rotaries, sizeof *p->angles);
+    p->angles = NULL;
+}
+
 heed_status heed__pass_reserve(heed__pass *p, int64_t rows, int64_t keys, heed_error *err)
 {
     if (rows <= p->capacity && keys <= p->keys)
         return HEED_OK;
     rows = heed__max(rows, p->capacity);
     keys = keys <= p->keys ? p->keys : heed__max(keys, 2 * p->keys);
-    heed__pass_deinit(p);
+    release_buffers(p);
     p->capacity = rows;
     p->keys = keys;
     struct buffer b[BUFFERS];
@@ -80,7 +110,7 @@ heed_status heed__pass_reserve(heed__pass *p, int64_t rows, int64_t keys, heed_e
     }
     if (good)
         return HEED_OK;
-    heed__pass_deinit(p);
+    release_buffers(p);
     return heed__fail(err, HEED_MEMORY, "out of memory for decoding %lld rows", (long long)rows);
 }
 

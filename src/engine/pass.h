@@ -6,6 +6,7 @@
 #ifndef HEED_ENGINE_PASS_H
 #define HEED_ENGINE_PASS_H
 
+#include "engine/known_positions.h"
 #include "engine/packed_weights.h"
 
 /* Takes the probabilities of one query, all heads, (H,n), of keys 0 .. n-1; row: of the pass. */
@@ -28,6 +29,8 @@ typedef struct heed__pass_keys {
      * NULL: they stay where the pass has made them. */
     void (*cache)(void *context, const heed__packed_attention *a, int64_t rows, const heed_real *kv,
                   int64_t ld);
+    /* Where row `row` stands in its sentence or hypothesis. */
+    int64_t (*position)(void *context, int64_t row);
 } heed__pass_keys;
 
 /* Memory for passes over up to `capacity` rows, and the stream x that the sublayers change. */
@@ -43,6 +46,7 @@ typedef struct heed__pass {
     heed__panel_rows bytes;
     heed_real *scratch;                  /* (threads, H*keys + what a norm needs) */
     const heed_real **key;               /* (threads, 2 keys) */
+    heed__known_positions *angles;       /* (w->rotaries) */
     const heed__pass_recorder *recorder; /* NULL: nobody looks */
 } heed__pass;
 
@@ -50,6 +54,8 @@ void heed__pass_init(heed__pass *p, const heed__weights *w, int threads, heed_al
 void heed__pass_deinit(heed__pass *p);
 /* What the buffers hold is lost when they grow. */
 heed_status heed__pass_reserve(heed__pass *p, int64_t rows, int64_t keys, heed_error *err);
+/* Angles of positions below count, for all rotary heads. */
+heed_status heed__pass_positions(heed__pass *p, int64_t count, heed_error *err);
 
 /* x (rows,K) quantised, where the weights are int8; once for all products that read it. */
 void heed__pass_prepare(heed__pass *p, const heed__panel_weights *w, const heed_real *x,

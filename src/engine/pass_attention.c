@@ -32,6 +32,35 @@ static void make_unit(const heed__pass *p, const heed__packed_attention *a, int6
         heed__parallel(p->threads, rows, 1, 4 * vectors * j.d, unit_range, &j);
 }
 
+struct turn_job {
+    const heed__pass *p;
+    const heed__packed_attention *a;
+    const heed__pass_keys *k;
+};
+
+static void turn_range(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct turn_job *j = context;
+    const heed__packed_attention *a = j->a;
+    const heed__packed_rotary *r = &j->p->w->rotary[a->rotary];
+    const heed_real *angles = j->p->angles[a->rotary].at;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        heed_real *x = j->p->wide + i * a->in.n;
+        heed__kernels()->turn_heads(x, x, angles + j->k->position(j->k->context, i) * r->d,
+                                    a->form.heads + a->form.kv_heads, r->d, r->neighbours);
+    }
+}
+
+/* Of self-attention with rotary positions: queries and keys, which stand side by side. */
+static void turn(const heed__pass *p, const heed__packed_attention *a, int64_t rows,
+                 const heed__pass_keys *k)
+{
+    struct turn_job j = {p, a, k};
+    if (a->rotary >= 0)
+        heed__parallel(p->threads, rows, 1, 3 * a->in.n, turn_range, &j);
+}
+
 /* ---- queries ---- */
 
 struct attention_job {
@@ -81,6 +110,7 @@ void heed__pass_attention(heed__pass *p, const heed__packed_attention *a, const 
     const heed__attend_form *f = &a->form;
     const bool self = a->kind != HEED_CROSS;
     heed__pass_linear(p, &a->in, p->wide, x, rows); /* q, or q, k and v */
+    turn(p, a, rows, k);
     make_unit(p, a, a->in.n, f->heads + (self ? f->kv_heads : 0), rows);
     if (self && k->cache)
         k->cache(k->context, a, rows, p->wide + f->heads * f->d_k, a->in.n);

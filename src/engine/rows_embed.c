@@ -1,41 +1,30 @@
 /* rows_embed.c: what a stack begins with (model/input.c): a token's row of the table, looked up
- * among the packed columns, scaled, or features times a matrix; with position and type.
- * Sinusoids are computed as far as sentences reach: all that a model could take would cost more
- * than opening it. / */
-#include "base/error.h"
-#include "base/memory.h"
+ * among the packed columns, scaled, or features times a matrix; with position and type. */
 #include "engine/session_rows.h"
 #include "kernel/kernels.h"
 #include "nn/params.h"
 
-#include <string.h>
-
-/* Positions that are computed at a time. */
-#define SOME 64
-
-static heed__row_positions *positions_of(heed__rows *r, const heed__packed_stack *s)
+static heed__known_positions *positions_of(heed__rows *r, const heed__packed_stack *s)
 {
     return &r->positions[s == r->w->decoder];
+}
+
+static void sinusoid_rows(heed_real *to, int64_t first, int64_t count, int64_t d,
+                          const void *context)
+{
+    const heed__packed_stack *s = context;
+    heed__sinusoid_rows(to, first, count, d, s->input.positions);
 }
 
 heed_status heed__rows_positions(heed__rows *r, const heed__packed_stack *s, int64_t count,
                                  heed_error *err)
 {
-    heed__row_positions *p = positions_of(r, s);
     const heed_positions kind = s->input.positions;
-    if (count <= p->known || kind == HEED_POSITIONS_NONE || kind == HEED_POSITIONS_LEARNED)
-        return HEED_OK;
-    const size_t row = (size_t)s->d * sizeof *p->at;
-    const int64_t known = (count + SOME - 1) / SOME * SOME;
-    heed_real *grown = heed__allocate(&r->allocator, (size_t)known, row);
-    if (!grown)
-        return heed__fail(err, HEED_MEMORY, "out of memory for %lld positions", (long long)known);
-    if (p->known)
-        memcpy(grown, p->at, (size_t)p->known * row);
-    heed__sinusoid_rows(grown + p->known * s->d, p->known, known - p->known, s->d, kind);
-    heed__release(&r->allocator, p->at, (size_t)p->known, row);
-    *p = (heed__row_positions){grown, known};
-    return HEED_OK;
+    heed_status status = heed__pass_positions(&r->pass, count, err);
+    if (status || (kind != HEED_POSITIONS_SINUSOID && kind != HEED_POSITIONS_SINUSOID_HALVES))
+        return status;
+    return heed__positions_reserve(positions_of(r, s), count, s->d, sinusoid_rows, s, &r->allocator,
+                                   err);
 }
 
 /* Adds P[position] and E_types[type]. */

@@ -21,6 +21,11 @@ static int64_t span_keys(void *context, const heed__packed_attention *a, int64_t
     return n;
 }
 
+static int64_t span_position(void *context, int64_t row)
+{
+    return row - ((const heed__rows *)context)->span[row].begin;
+}
+
 static heed_status reserve(heed__rows *r, const heed__packed_stack *s, int64_t rows,
                            int64_t longest, heed_error *err)
 {
@@ -62,7 +67,8 @@ heed_status heed__rows_encode(heed__rows *r, const heed__packed_stack *s, const 
     if (status)
         return status;
     heed__rows_embed_norm(r, s, rows);
-    heed__pass_stack(&r->pass, s, rows, &(heed__pass_keys){.context = r, .own = span_keys});
+    heed__pass_stack(&r->pass, s, rows,
+                     &(heed__pass_keys){.context = r, .own = span_keys, .position = span_position});
     return HEED_OK;
 }
 

@@ -135,6 +135,11 @@ static void cache_own(void *context, const heed__packed_attention *a, int64_t qu
     }
 }
 
+static int64_t position_of(void *context, int64_t query)
+{
+    return ((const heed__rows *)context)->query[query].position;
+}
+
 /* ---- a pass ---- */
 
 /* Which token comes next: `token` of *x; `left` in all. */
@@ -165,8 +170,11 @@ static void decode(heed__rows *r, int64_t queries)
 {
     heed__rows_embed_norm(r, r->w->decoder, queries);
     heed__pass_stack(&r->pass, r->w->decoder, queries,
-                     &(heed__pass_keys){
-                         .context = r, .own = own_keys, .memory = memory_keys, .cache = cache_own});
+                     &(heed__pass_keys){.context = r,
+                                        .own = own_keys,
+                                        .memory = memory_keys,
+                                        .cache = cache_own,
+                                        .position = position_of});
 }
 
 /* Log P of given tokens, HEED__LOG_P_ROWS at a time. */

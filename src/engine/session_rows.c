@@ -66,8 +66,7 @@ void heed__rows_free(heed__rows *r)
     const heed__packed_stack *const stack[2] = {r->w->encoder, r->w->decoder};
     for (int i = 0; i < 2; i++)
         if (stack[i])
-            heed__release(&a, r->positions[i].at, (size_t)r->positions[i].known,
-                          (size_t)stack[i]->d * sizeof *r->positions[i].at);
+            heed__positions_release(&r->positions[i], stack[i]->d, &a);
     heed__release(&a, r, 1, sizeof *r);
 }
 

@@ -42,12 +42,6 @@ typedef struct heed__row_span {
     int32_t begin, length;
 } heed__row_span;
 
-/* Sinusoids so far. */
-typedef struct heed__row_positions {
-    heed_real *at; /* (known,D) */
-    int64_t known;
-} heed__row_positions;
-
 /* A row of a pass through the decoder: one token of one hypothesis. */
 typedef struct heed__row_query {
     int32_t row, position;
@@ -81,15 +75,15 @@ typedef struct heed__rows {
     int64_t spans;
     heed_real *encoded; /* (encoded_size) the last result of heed_session_encode */
     int64_t encoded_size;
-    heed__row_positions positions[2]; /* of the encoder, of the decoder */
-    const heed__shortlist *shortlist; /* or NULL */
-    uint64_t *marks;                  /* (V) bits, for choosing */
-    heed__row_logits last;            /* of rows whose next token is looked for */
-    heed__row_logits given;           /* of rows whose next token is given */
-    bool best_only;                   /* nobody wants more than the best token of each row, */
-    heed_tokens never;                /* these left out */
-    const heed__screening *screening; /* the weights' own, once it pays to have it */
-    int32_t *candidate;               /* (candidates, as many tokens as may be left of a row) */
+    heed__known_positions positions[2]; /* sinusoids of the encoder, of the decoder */
+    const heed__shortlist *shortlist;   /* or NULL */
+    uint64_t *marks;                    /* (V) bits, for choosing */
+    heed__row_logits last;              /* of rows whose next token is looked for */
+    heed__row_logits given;             /* of rows whose next token is given */
+    bool best_only;                     /* nobody wants more than the best token of each row, */
+    heed_tokens never;                  /* these left out */
+    const heed__screening *screening;   /* the weights' own, once it pays to have it */
+    int32_t *candidate;                 /* (candidates, as many tokens as may be left of a row) */
     int64_t candidates;
     bool screened; /* the extension at hand makes the logits of candidates alone */
     bool broken;   /* after an error in an extension: only `clear` helps */
@@ -120,7 +114,7 @@ heed_status heed__rows_encode(heed__rows *r, const heed__packed_stack *s, const 
 heed_status heed__rows_hidden(heed__rows *r, const heed_batch_side *side,
                               const heed_encode_options *o, heed_encoding *out, heed_error *err);
 
-/* rows_embed.c.  Sinusoids for positions below count of a stack's input. */
+/* rows_embed.c.  Sinusoids of a stack's input, and angles, for positions below count. */
 heed_status heed__rows_positions(heed__rows *r, const heed__packed_stack *s, int64_t count,
                                  heed_error *err);
 /* Row i of the pass becomes scale E[token] + P[position] + E_types[type]. */

@@ -118,7 +118,8 @@ typedef struct ahead {
     int parts, now;
 } ahead;
 
-static void prefetch_next(ahead *f, const heed__head *h, heed__matrix x, int64_t rows, int64_t cols)
+static __attribute__((unused)) void prefetch_next(ahead *f, const heed__head *h, heed__matrix x,
+                                                  int64_t rows, int64_t cols)
 {
     if (!x.at || rows == 0)
         return;
@@ -169,7 +170,8 @@ static __attribute__((noinline)) void wide_tile(real *c, int64_t ldc, const real
     }
 }
 
-/* C = beta C + A B, B (depth,n) in strips, of which the first k rows are used. */
+/* C = beta C + A B, B (depth,n) in strips, of which the first k rows are used.  f NULL: nothing is
+ * prefetched. */
 static void product(ahead *f, heed__matrix c, const real *a, int64_t a_row, int64_t a_col,
                     const real *b, int64_t depth, int64_t m, int64_t n, int64_t k, real beta,
                     triangle kind, int64_t i0)
@@ -181,7 +183,8 @@ static void product(ahead *f, heed__matrix c, const real *a, int64_t a_row, int6
         for (int64_t i = 0; i < tiles; i++) {
             int64_t top = micro_edge(m, tiles, i), bottom = micro_edge(m, tiles, i + 1);
             int64_t from = 0, to = k;
-            fetch(f);
+            if (f)
+                fetch(f);
             if (kind == COLUMNS && j >= i0 + bottom)
                 continue;
             if (kind == UPTO)

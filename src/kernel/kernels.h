@@ -16,6 +16,7 @@
 #include "kernel/dropout_mask.h"
 #include "kernel/elementwise.h"
 #include "kernel/gemm.h"
+#include "kernel/linear_head.h"
 #include "kernel/norm_rows.h"
 #include "kernel/ntm_rows.h"
 #include "kernel/optimizer_step.h"
@@ -24,6 +25,7 @@
 #include "kernel/probe.h"
 #include "kernel/reduce_rows.h"
 #include "kernel/rnn_gates.h"
+#include "kernel/rotary_rows.h"
 #include "kernel/screen_rows.h"
 #include "kernel/softmax_rows.h"
 
@@ -36,6 +38,7 @@
     HEED_KERNELS_GEMM(X)                                                                           \
     HEED_KERNELS_HEAD(X)                                                                           \
     HEED_KERNELS_LINEAR(X)                                                                         \
+    HEED_KERNELS_LINEAR_HEAD(X)                                                                    \
     HEED_KERNELS_MEMORY(X)                                                                         \
     HEED_KERNELS_NORM(X)                                                                           \
     HEED_KERNELS_OPTIMIZER(X)                                                                      \
@@ -45,6 +48,7 @@
     HEED_KERNELS_PROBE(X)                                                                          \
     HEED_KERNELS_RECURRENT(X)                                                                      \
     HEED_KERNELS_REDUCE(X)                                                                         \
+    HEED_KERNELS_ROTARY(X)                                                                         \
     HEED_KERNELS_SCREEN(X)                                                                         \
     HEED_KERNELS_SOFTMAX(X)
 

@@ -132,6 +132,7 @@ static const struct {
     {"residual", STACKS},
     {"scale-scores", STACKS},
     {"positions", STACKS},
+    {"rope-base", STACKS},
     {"attention-bias", STACKS},
     {"embedding-scale", STACKS},
     {"embedding-norm", STACKS},

@@ -50,6 +50,7 @@ static void build_cross(heed_sublayer *s, heed_scope scope, const heed_sublayer_
     o.cross = true;
     o.causal = false;
     o.memory = o.pattern = o.position_bias = o.normaliser = (heed_slot_spec){0};
+    o.positions = HEED_POSITIONS_NONE;
     heed_mha_build(&s->as.mha, scope, &o);
 }
 

@@ -76,6 +76,23 @@ static heed_status check_slots(const heed_model_config *config, heed_error *err)
                               err);
 }
 
+/* Pairs of elements are turned. */
+static heed_status check_rotary(int64_t d, const heed_transformer_config *c, heed_error *err)
+{
+    const int64_t d_k = c->d_k ? c->d_k : d / c->heads;
+    if (!heed_positions_are_rotary((heed_positions)c->positions))
+        return HEED_OK;
+    if (d_k % 2)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--positions rotary turns pairs of elements, and a head has %lld: use an "
+                          "even --d-k, or other --heads",
+                          (long long)d_k);
+    if (c->rope_base != 0 && !(c->rope_base > 1))
+        return heed__fail(err, HEED_ARGUMENT, "--rope-base is %g, expected more than 1",
+                          c->rope_base);
+    return HEED_OK;
+}
+
 /* Features have no vocabulary to answer with, and no types. */
 static heed_status check_features(const heed_model_config *c, heed_error *err)
 {
@@ -95,6 +112,8 @@ static heed_status check_features(const heed_model_config *c, heed_error *err)
 heed_status heed__transformer_check(const heed_model_config *config, heed_error *err)
 {
     heed_status status = check_heads(config->d, &config->transformer, err);
+    if (!status)
+        status = check_rotary(config->d, &config->transformer, err);
     if (!status)
         status = check_slots(config, err);
     return status ? status : check_features(config, err);
@@ -142,7 +161,10 @@ heed__model_size heed__transformer_size(const heed_model_config *config)
                    (c->head_transform ? d * d : 0),
         .table_rows = table_rows(config) + (double)c->types,
         .table_d = d,
-        .fixed = c->positions == HEED_POSITIONS_NONE ? 0 : (double)config->longest * d,
+        .fixed = c->positions == HEED_POSITIONS_NONE ||
+                         heed_positions_are_rotary((heed_positions)c->positions)
+                     ? 0
+                     : (double)config->longest * d,
         .widths = "--ff, "};
 }
 

@@ -22,6 +22,8 @@ static heed_tensor *declare_positions(heed_scope s, heed_positions kind, int64_t
     heed_shape shape = HEED_SHAPE(longest, d);
     switch (kind) {
     case HEED_POSITIONS_NONE:
+    case HEED_POSITIONS_ROTARY:
+    case HEED_POSITIONS_ROTARY_NEIGHBOURS:
         break;
     case HEED_POSITIONS_SINUSOID:
         return heed__param_derived(s, shape, fill_interleaved);

@@ -65,6 +65,8 @@
     X(project_cross_entropy)                                                                       \
     X(project_log_p)                                                                               \
     X(attention)                                                                                   \
+    X(linear_attention)                                                                            \
+    X(rotary)                                                                                      \
     X(pairs_dot)                                                                                   \
     X(pairs_additive)                                                                              \
     X(pairs_location)                                                                              \

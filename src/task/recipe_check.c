@@ -179,6 +179,11 @@ static bool compares_angles(const heed_recipe *r)
     return r->model.attention.score == HEED_SCORE_COSINE;
 }
 
+static bool turns(const heed_recipe *r)
+{
+    return heed_positions_are_rotary((heed_positions)r->model.transformer.positions);
+}
+
 /* With --from, the vocabulary is its own matter. */
 static bool learns_vocabulary(const heed_recipe *r)
 {
@@ -221,6 +226,7 @@ static const struct {
     {"attention-beta", attends, ATTENDS},
     {"attention-beta", compares_angles, "needs --attention-score cosine"},
     {"scale-scores", scales, "needs --attention-score scaled-dot"},
+    {"rope-base", turns, "needs --positions rotary or rotary-neighbours"},
     {"vocab-type", learns_vocabulary, LEARNED},
     {"vocab-size", learns_vocabulary, LEARNED},
     {"vocab-min-count", learns_vocabulary, LEARNED},
