@@ -93,7 +93,7 @@ void bench_mechanisms(bench_run *r)
             o.score = kind;
         else if (row.slot == HEED_SLOT_PATTERN)
             o.pattern = (heed_slot_spec)HEED_ONE(kind, {row.needs ? WINDOW : 0});
-        else if (row.slot == HEED_SLOT_NORMALISER)
+        else if (row.slot == HEED_SLOT_NORMALISER && row.can & HEED_CAN_CROSS)
             o.normaliser = (heed_slot_spec)HEED_ONE(kind, {0});
         else
             continue; /* as they are in all the others */

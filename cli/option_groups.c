@@ -30,7 +30,7 @@ const heed_option_group train_groups[] = {
     {"attention",
      "attention-score attention-pattern attention-normaliser attention-queries attention-memory "
      "position-bias attention-beta attention-dropout "
-     "attention-bias scale-scores rotary rotary-base",
+     "attention-bias scale-scores rope-base",
      false},
     {"optimiser",
      "batch-tokens accumulate optimizer beta1 beta2 eps momentum weight-decay schedule rate "

@@ -75,6 +75,36 @@ static inline bool one_stack_form(heed_arch arch, int i, heed_model_config *conf
         c->d_k = 6;
         c->d_v = 5;
         return true;
+    case 7:
+        *name = "elu, rotary";
+        config->attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_ELU, {0});
+        config->attention.dropout = 0;
+        c->positions = HEED_POSITIONS_ROTARY;
+        return true;
+    case 8:
+        *name = "elu, own widths, before, learned";
+        config->attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_ELU, {0});
+        config->attention.dropout = 0;
+        c->positions = HEED_POSITIONS_LEARNED;
+        c->pre_norm = true;
+        c->d_k = 3;
+        c->d_v = 9;
+        return true;
+    case 9:
+        *name = "a band";
+        config->attention.pattern = (heed_slot_spec)HEED_ONE(HEED_PATTERN_BAND, {5});
+        return true;
+    case 10:
+        *name = "a band and the first two";
+        config->attention.pattern = (heed_slot_spec){
+            .count = 2, .term = {{HEED_PATTERN_BAND, {4}}, {HEED_PATTERN_GLOBAL, {2}}}};
+        c->positions = HEED_POSITIONS_ROTARY;
+        return true;
+    case 11:
+        *name = "local-m";
+        config->attention.pattern = (heed_slot_spec)HEED_ONE(HEED_PATTERN_LOCAL_M, {3});
+        config->attention.score = HEED_SCORE_COSINE;
+        return true;
     default:
         return false;
     }

@@ -98,6 +98,7 @@ typedef enum heed_bias_kind {
 typedef enum heed_normaliser_kind {
     HEED_NORMALISE_SOFT, /* softmax */
     HEED_NORMALISE_HARD, /* one key, drawn while the tape trains, else the likeliest */
+    HEED_NORMALISE_ELU,  /* no weights: phi(q) sum phi(k)^T v / phi(q) sum phi(k), phi = elu + 1 */
 } heed_normaliser_kind;
 /* The words of the scores, in their order, for options. */
 #define HEED_SCORE_WORDS "scaled-dot", "dot", "general", "additive", "cosine", "location"

@@ -79,7 +79,9 @@ heed_status heed_session_step(heed_session *s, const int32_t *token, heed_scores
                               heed_error *err);
 /* Takes back the tokens of a row behind the first `length`.  Sliding contexts: a row takes at most
  * `longest` tokens, and an extension beyond them is refused and changes nothing; rewind to what is
- * to stay and extend by the last tokens again, whose positions are others now. */
+ * to stay and extend by the last tokens again, whose positions are others now.  Where attention
+ * keeps a state (elu), or a window whose older keys are gone, only length 0, the row's own and what
+ * the window still holds are possible; any other is refused and changes nothing. */
 heed_status heed_session_rewind(heed_session *s, int64_t row, int64_t length, heed_error *err);
 /* Row r continues row parent[r]; a row that nobody names is released.  Rows stay in the order of
  * their sentences. */

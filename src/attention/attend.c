@@ -132,6 +132,8 @@ heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *
                               queries ? "keys" : "queries");
     heed_pairs p = {.queries = queries, .keys = memory->segments, .heads = o->heads};
     const bool causal = o->causal && !extra->all_past;
+    if (heed__slot_kind(&o->normaliser) == HEED_NORMALISE_ELU)
+        return heed__attend_elu(t, o, q, memory, queries, causal);
     heed_tensor *gate, *mask, *asked = score->query ? score->query(t, l, q, &p) : q;
     if (!o->single && heed__pattern_is_whole(&o->pattern) && heed__attend_can(o) & HEED_CAN_FUSED &&
         memory->values && !extra->log_weights)

@@ -31,6 +31,9 @@ typedef struct heed__pattern {
      * were written, at most `most`. */
     int (*ranges)(const heed_term *term, const heed__pattern_query *q, heed_key_range *out);
     int most;
+    /* How far before a causal query its keys reach, *pinned first positions left out, which later
+     * queries see as well. */
+    int64_t (*reach)(const heed_term *term, int64_t *pinned);
 } heed__pattern;
 
 /* A row of a table: its facts, and what its slot asks of it. */
@@ -60,7 +63,8 @@ typedef struct heed__slot_row {
     X(bias_alibi)                                                                                  \
     X(bias_table)                                                                                  \
     X(normaliser_soft)                                                                             \
-    X(normaliser_hard)
+    X(normaliser_hard)                                                                             \
+    X(normaliser_elu)
 #define HEED__DECLARE_ROW(name) extern const heed__slot_row heed__##name;
 HEED_ATTENTION_ROWS(HEED__DECLARE_ROW)
 
@@ -101,6 +105,9 @@ bool heed__pattern_is_whole(const heed_slot_spec *pattern);
 bool heed__pattern_is_fixed(const heed_slot_spec *pattern);
 int heed__pattern_ranges(const heed_slot_spec *pattern, const heed__pattern_query *q,
                          heed_key_range *out);
+/* Of causal queries: keys further back than this, and not among the *pinned first, are not seen
+ * again; INT32_MAX if all may be. */
+int64_t heed__pattern_reach(const heed_slot_spec *pattern, int64_t *pinned);
 #define HEED__PATTERN_RANGES (4 * HEED_SLOT_TERMS)
 
 /* What local-p needs; then each query's predicted place p (N,H), in keys, and what its weights are
@@ -123,6 +130,13 @@ heed_tensor *heed__bias_by_distance(heed_tape *t, const heed_attend_layer *l, bo
                                     int64_t longest);
 /* m of ALiBi: -m |i - j| is added in this head of `heads`. */
 double heed__alibi_slope(int head, int heads);
+
+/* ---- elu: normaliser_elu.c ---- */
+
+/* What does not go with it. */
+heed_status heed__elu_check(const heed_attend_options *o, heed_error *err);
+heed_tensor *heed__attend_elu(heed_tape *t, const heed_attend_options *o, heed_tensor *q,
+                              const heed_memory *m, const heed_segments *queries, bool causal);
 
 /* ---- memories: memory_persistent.c ---- */
 

@@ -14,6 +14,12 @@ static int ranges(const heed_term *term, const heed__pattern_query *q, heed_key_
     return 1;
 }
 
+static int64_t reach(const heed_term *term, int64_t *pinned)
+{
+    *pinned = 0;
+    return term->number[0] - 1;
+}
+
 const heed__slot_row heed__pattern_band = {
     .info = {.slot = HEED_SLOT_PATTERN,
              .name = "band",
@@ -25,5 +31,5 @@ const heed__slot_row heed__pattern_band = {
              .needs = 1,
              .takes = 1,
              .number = {{1, INT32_MAX, 0}}},
-    .pattern = &(const heed__pattern){.ranges = ranges, .most = 1},
+    .pattern = &(const heed__pattern){.ranges = ranges, .most = 1, .reach = reach},
 };

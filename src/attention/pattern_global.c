@@ -10,6 +10,12 @@ static int ranges(const heed_term *term, const heed__pattern_query *q, heed_key_
     return 1;
 }
 
+static int64_t reach(const heed_term *term, int64_t *pinned)
+{
+    *pinned = term->number[0];
+    return term->number[0] ? 0 : INT32_MAX;
+}
+
 const heed__slot_row heed__pattern_global = {
     .info = {.slot = HEED_SLOT_PATTERN,
              .name = "global",
@@ -22,5 +28,5 @@ const heed__slot_row heed__pattern_global = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .takes = 1,
              .number = {{1, INT32_MAX, 0}}},
-    .pattern = &(const heed__pattern){.ranges = ranges, .most = 1},
+    .pattern = &(const heed__pattern){.ranges = ranges, .most = 1, .reach = reach},
 };

@@ -21,6 +21,12 @@ static int ranges(const heed_term *term, const heed__pattern_query *q, heed_key_
     return 1;
 }
 
+static int64_t reach(const heed_term *term, int64_t *pinned)
+{
+    *pinned = 0;
+    return term->number[0];
+}
+
 #define WINDOW 10 /* D in the paper */
 const heed__slot_row heed__pattern_local_m = {
     .info = {.slot = HEED_SLOT_PATTERN,
@@ -32,7 +38,7 @@ const heed__slot_row heed__pattern_local_m = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .takes = 1,
              .number = {{1, 1000000, WINDOW}}},
-    .pattern = &(const heed__pattern){.ranges = ranges, .most = 1},
+    .pattern = &(const heed__pattern){.ranges = ranges, .most = 1, .reach = reach},
 };
 
 /* ---- local-p ---- */

@@ -63,6 +63,18 @@ int heed__pattern_ranges(const heed_slot_spec *pattern, const heed__pattern_quer
     return merge(out, n);
 }
 
+int64_t heed__pattern_reach(const heed_slot_spec *pattern, int64_t *pinned)
+{
+    int64_t most = pattern->count ? 0 : INT32_MAX;
+    *pinned = 0;
+    for (int i = 0; i < pattern->count; i++) {
+        int64_t first = 0;
+        most = heed__max(most, pattern_of(&pattern->term[i])->reach(&pattern->term[i], &first));
+        *pinned = heed__max(*pinned, first);
+    }
+    return most;
+}
+
 /* ---- windows of attention by parts ---- */
 
 /* The window of a query around the place p that it has predicted. */

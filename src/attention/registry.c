@@ -172,7 +172,8 @@ static heed_status check_fused(const heed_attend_options *o, heed_error *err)
 heed_status heed__attend_check(const heed_attend_options *o, heed_error *err)
 {
     heed_status status = check_kinds(o, err);
-    if (status || (status = check_sizes(o, err)) || (status = check_fused(o, err)))
+    if (status || (status = check_sizes(o, err)) || (status = heed__elu_check(o, err)) ||
+        (status = check_fused(o, err)))
         return status;
     const heed_attention_info *score = &heed__row_of(HEED_SLOT_SCORE, o->score)->info;
     const heed_attention_info *pattern =

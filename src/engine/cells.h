@@ -1,10 +1,11 @@
 /* cells.h: where keys and values lie while sentences are decoded.
  *
- * A cell holds the keys and values of one token in every decoder layer; a token of a source and a
- * token of a hypothesis take the same memory.  A hypothesis is a list of cells, and hypotheses that
- * share a beginning share its cells: reordering copies lists of numbers, never keys.  A cell is
- * free again when no list names it.  Freed memory is used again, so that a
- * long run stops allocating. */
+ * There are three pools: a cell holds the keys and values of one token of a hypothesis, or of a
+ * source, in every decoder layer, or the state that attention without weights keeps of a row.  A
+ * hypothesis is a list of cells of tokens, and one state.  Hypotheses that share a beginning share
+ * its cells: reordering copies lists of numbers, never keys; a state that is shared is copied when
+ * one of the rows goes on.  A cell is free again when nobody names it.  Freed memory is used again,
+ * so that a long run stops allocating. */
 #ifndef HEED_ENGINE_CELLS_H
 #define HEED_ENGINE_CELLS_H
 

@@ -31,11 +31,9 @@ static const struct {
     const char *name;
     int from, before; /* formats that have it */
 } later[] = {
-    {"rope-base", 1, FORMAT + 1},
-    {"attention-pattern", 1, FORMAT + 1},
-    {"attention-normaliser", 1, FORMAT + 1},
-    {"attention-window", 0, 1},
-    {"window", 0, 1},
+
+    {"attention-pattern", 1, FORMAT + 1}, {"attention-normaliser", 1, FORMAT + 1},
+    {"attention-window", 0, 1},           {"window", 0, 1},
     {"attention-choice", 0, 1},
 };
 #define OLD_FIELDS 3

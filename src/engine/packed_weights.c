@@ -4,11 +4,11 @@
  * parameter stands where, its `can` whether it decodes token by token.  No architecture is named.
  */
 #include "engine/packed_weights.h"
-#include "attention/attend.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/min_max.h"
 #include "engine/weight_source.h"
+#include "kernel/linear_head.h"
 #include "kernel/rotary_rows.h"
 #include "text/special_ids.h"
 
@@ -60,10 +60,8 @@ static bool slots_fit(const heed_attend_options *o)
 {
     return (o->score == HEED_SCORE_SCALED_DOT || o->score == HEED_SCORE_DOT ||
             o->score == HEED_SCORE_COSINE) &&
-           heed__pattern_is_whole(&o->pattern) && o->kv_heads == o->heads &&
-           heed__slot_kind(&o->memory) == HEED_MEMORY_STATES &&
-           heed__slot_kind(&o->position_bias) == HEED_BIAS_NONE &&
-           heed__slot_kind(&o->normaliser) == HEED_NORMALISE_SOFT;
+           (heed__attend_can(o) & HEED_CAN_FUSED ||
+            heed__slot_kind(&o->normaliser) == HEED_NORMALISE_ELU);
 }
 
 static bool stack_fits(const heed_stack *s, bool decodes)
@@ -111,6 +109,58 @@ static int pack_rotary(heed__weights *w, const heed_mha_options *o)
     return i;
 }
 
+/* ALiBi's slopes, or the table of biases by distance. */
+static void pack_bias(heed__weight_source *s, heed__attend_form *form, const heed_attend_layer *l)
+{
+    const heed_attend_options *o = &l->options;
+    if (l->distance) {
+        form->bias = heed__source_copy(s, l->distance);
+        form->columns = heed_tensor_cols(l->distance);
+    }
+    if (heed__slot_kind(&o->position_bias) != HEED_BIAS_ALIBI)
+        return;
+    heed_real *slope = heed__source_take(s, o->heads, sizeof *slope);
+    for (int h = 0; slope && h < o->heads; h++)
+        slope[h] = (heed_real)heed__alibi_slope(h, o->heads);
+    form->slope = slope;
+}
+
+/* Keys and values that every query sees, each key with its value behind it, as in a cell. */
+static void pack_shared(heed__weight_source *s, heed__packed_attention *to,
+                        const heed_attend_layer *l)
+{
+    if (!l->shared_k)
+        return;
+    const int64_t n = heed_tensor_rows(l->shared_k), k = heed_tensor_cols(l->shared_k);
+    const int64_t v = heed_tensor_cols(l->shared_v);
+    const heed_real *keys = heed__source_copy(s, l->shared_k);
+    const heed_real *values = heed__source_copy(s, l->shared_v);
+    heed_real *both = heed__source_take(s, n * (k + v), sizeof *both);
+    for (int64_t i = 0; keys && values && both && i < n; i++) {
+        memcpy(both + i * (k + v), keys + i * k, (size_t)k * sizeof *both);
+        memcpy(both + i * (k + v) + k, values + i * v, (size_t)v * sizeof *both);
+    }
+    to->shared = both;
+    to->shared_rows = n;
+}
+
+/* Where a token's keys and values lie, or a row's state, and how long they are needed. */
+static void place_cell(heed__packed_stack *stack, heed__packed_attention *to, bool cross)
+{
+    const heed__attend_form *f = &to->form;
+    int64_t *cell = cross        ? &stack->memory_cell
+                    : to->linear ? &stack->state_cell
+                                 : &stack->own_cell;
+    to->cached = f->kv_heads * (to->linear ? heed__linear_state(f->d_k, f->d_v) : f->d_k + f->d_v);
+    to->at = *cell;
+    *cell += to->cached;
+    if (cross || to->linear)
+        return;
+    int64_t pinned = 0;
+    stack->reach = heed__max(stack->reach, heed__pattern_reach(&to->pattern, &pinned));
+    stack->pinned = heed__max(stack->pinned, pinned);
+}
+
 static void pack_attention(heed__weight_source *s, heed__weights *w, heed__packed_stack *stack,
                            heed__packed_attention *to, const heed_mha_layer *l)
 {
@@ -120,19 +170,22 @@ static void pack_attention(heed__weight_source *s, heed__weights *w, heed__packe
     to->cosine = o->score == HEED_SCORE_COSINE;
     to->rotary = pack_rotary(w, o);
     to->form = (heed__attend_form){.heads = o->heads,
-                                   .kv_heads = o->heads,
+                                   .kv_heads = o->kv_heads,
                                    .d_k = o->d_k,
                                    .d_v = o->d_v,
-                                   .value = o->heads * o->d_k,
+                                   .value = o->kv_heads * o->d_k,
                                    .scale = score_scale(s, &l->attend, o->d_k)};
     to->in = linear(s, o->cross ? &l->q : &l->qkv);
     if (o->cross)
         to->kv = linear(s, &l->kv);
     to->out = linear(s, &l->out);
-    int64_t *cell = o->cross ? &stack->memory_cell : &stack->own_cell;
-    to->cached = to->form.kv_heads * (o->d_k + o->d_v);
-    to->at = *cell;
-    *cell += to->cached;
+    to->pattern = l->attend.options.pattern;
+    to->linear = heed__slot_kind(&l->attend.options.normaliser) == HEED_NORMALISE_ELU;
+    pack_bias(s, &to->form, &l->attend);
+    place_cell(stack, to, o->cross);
+    pack_shared(s, to, &l->attend);
+    to->plain =
+        heed__pattern_is_whole(&to->pattern) && !to->form.slope && !to->form.bias && !to->shared;
 }
 
 static void pack_sublayer(heed__weight_source *s, heed__weights *w, heed__packed_stack *stack,
@@ -236,6 +289,8 @@ static void measure(heed__weights *w, const heed__packed_stack *stack)
         w->mixed = heed__max(w->mixed, a->out.k);
         w->reads = heed__max(heed__max(w->reads, a->out.k), a->kv.k);
         w->heads = heed__max(w->heads, a->form.heads);
+        w->shared = heed__max(w->shared, a->shared_rows);
+        w->state = heed__max(w->state, a->linear ? a->cached : 0);
     }
 }
 

@@ -11,6 +11,7 @@
 #ifndef HEED_ENGINE_PACKED_WEIGHTS_H
 #define HEED_ENGINE_PACKED_WEIGHTS_H
 
+#include "attention/attend.h"
 #include "engine/screen.h"
 #include "kernel/panels.h"
 #include "model/model_class.h"
@@ -39,9 +40,14 @@ typedef struct heed__packed_attention {
     heed__panel_weights out;
     heed__attend_form form;
     bool causal;
-    bool cosine;    /* queries and keys get length 1 */
-    int rotary;     /* which angles turn queries and keys; -1: none */
-    int64_t cached; /* reals of a token's keys and values */
+    bool cosine;             /* queries and keys get length 1 */
+    int rotary;              /* which angles turn queries and keys; -1: none */
+    heed_slot_spec pattern;  /* which keys a query sees */
+    bool plain;              /* all of them (causal: so far), by nothing but their products */
+    bool linear;             /* without weights: a state instead of cells */
+    const heed_real *shared; /* (shared_rows,cached) keys and values that every query sees */
+    int64_t shared_rows;
+    int64_t cached; /* reals of a token's keys and values, or of a state */
     int64_t at;     /* where they lie in its cell */
 } heed__packed_attention;
 
@@ -92,6 +98,10 @@ typedef struct heed__packed_stack {
     int count;
     heed__row_norm norm;
     int64_t own_cell, memory_cell; /* reals that a token's keys and values take in all sublayers */
+    int64_t state_cell;            /* reals of a row's states */
+    /* Own tokens of whom keys are needed: of a query, those up to `reach` before it, and the first
+     * `pinned` of all. */
+    int64_t reach, pinned;
 } heed__packed_stack;
 
 typedef struct heed__weights {
@@ -101,10 +111,12 @@ typedef struct heed__weights {
     heed__row_norm head_norm;
     heed__panel_weights output; /* n 0: none */
     int64_t d, widest,
-        mixed;     /* columns of rows: of hidden states, of a first product in a sublayer,
+        mixed;      /* columns of rows: of hidden states, of a first product in a sublayer,
                                * of what its second one reads */
-    int64_t reads; /* the most columns that a product reads */
-    int64_t heads; /* of the attention that has most */
+    int64_t reads;  /* the most columns that a product reads */
+    int64_t heads;  /* of the attention that has most */
+    int64_t shared; /* rows that every query sees, at most */
+    int64_t state;  /* reals of the largest state */
     heed__packed_rotary *rotary; /* (rotaries) that there are */
     int rotaries;
     heed_arena *arena;      /* holds all of this */

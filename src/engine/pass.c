@@ -21,9 +21,11 @@ static int64_t row_bytes(const heed__weights *w)
     return 4 * heed__panel_groups(w->reads);
 }
 
+/* Probabilities of all heads, once more for a recorder; what a norm needs; phi of a key. */
 int64_t heed__pass_scratch(const heed__pass *p, int64_t keys)
 {
-    return heed__max(p->w->heads * keys, HEED_NORM_SCRATCH(p->w->d));
+    const heed__weights *w = p->w;
+    return heed__max(heed__max(2 * w->heads * keys, HEED_NORM_SCRATCH(w->d)), w->widest);
 }
 
 struct buffer {
@@ -31,13 +33,19 @@ struct buffer {
     int64_t count;
     size_t size;
 };
-#define BUFFERS 9
+#define BUFFERS 13
+
+int64_t heed__pass_key_room(const heed__pass *p, int64_t keys)
+{
+    return keys + p->w->shared;
+}
 
 /* Every buffer with its size for this many rows and keys. */
 static void list_buffers(heed__pass *p, int64_t rows, int64_t keys, struct buffer b[BUFFERS])
 {
     const heed__weights *w = p->w;
     const bool bytes = w->bits || w->screen;
+    const int64_t lists = p->threads * 2 * heed__pass_key_room(p, keys);
     const struct buffer all[BUFFERS] = {
         {(void **)&p->x, rows * w->d, sizeof *p->x},
         {(void **)&p->y, rows * w->d, sizeof *p->y},
@@ -47,7 +55,11 @@ static void list_buffers(heed__pass *p, int64_t rows, int64_t keys, struct buffe
         {(void **)&p->bytes.step, bytes ? rows : 0, sizeof *p->bytes.step},
         {(void **)&p->bytes.low, bytes ? rows : 0, sizeof *p->bytes.low},
         {(void **)&p->scratch, p->threads * heed__pass_scratch(p, keys), sizeof *p->scratch},
-        {(void **)&p->key, p->threads * 2 * keys, sizeof *p->key},
+        {(void **)&p->key, lists, sizeof *p->key},
+        {(void **)&p->key_position, lists, sizeof *p->key_position},
+        {(void **)&p->column, lists, sizeof *p->column},
+        {(void **)&p->distance, lists, sizeof *p->distance},
+        {(void **)&p->state, w->state, sizeof *p->state},
     };
     memcpy(b, all, sizeof all);
 }

@@ -16,22 +16,39 @@ typedef struct heed__pass_recorder {
                    const heed_real *probabilities, int64_t n);
 } heed__pass_recorder;
 
+/* Where a row stands: its position, and how many rows its sentence has so far. */
+typedef struct heed__pass_place {
+    int64_t position, rows;
+} heed__pass_place;
+
 /* Which keys there are: known to who runs the pass. */
 typedef struct heed__pass_keys {
     void *context;
-    /* Fills `key` with the keys that row `row` looks at, each with its values behind it, and
-     * returns how many there are: of its own sentence or hypothesis, and of the memory. */
-    int64_t (*own)(void *context, const heed__packed_attention *a, int64_t row,
-                   const heed_real **key);
+    heed__pass_place (*place)(void *context, int64_t row);
+    /* The keys of these positions of the sentence or hypothesis of row `row`, each with its values
+     * behind it, to `key`. */
+    void (*own)(void *context, const heed__packed_attention *a, int64_t row, heed_key_range r,
+                const heed_real **key);
+    /* All keys of its memory; how many there are. */
     int64_t (*memory)(void *context, const heed__packed_attention *a, int64_t row,
                       const heed_real **key);
     /* New keys and values of self-attention, row after row at a distance of ld; before `own`.
      * NULL: they stay where the pass has made them. */
     void (*cache)(void *context, const heed__packed_attention *a, int64_t rows, const heed_real *kv,
                   int64_t ld);
-    /* Where row `row` stands in its sentence or hypothesis. */
-    int64_t (*position)(void *context, int64_t row);
+    /* The state of attention without weights that row `row` continues.  NULL: states begin and end
+     * with the sentences of the pass. */
+    heed_real *(*state)(void *context, const heed__packed_attention *a, int64_t row);
 } heed__pass_keys;
+
+/* The keys of one query in one head, or in all. */
+typedef struct heed__key_list {
+    const heed_real **key; /* (n) */
+    int32_t *position;     /* (n) in the sentence; -1: it has none */
+    heed_real *distance;   /* (n), */
+    int32_t *column;       /* (n) of forms that ask for them */
+    int64_t n;
+} heed__key_list;
 
 /* Memory for passes over up to `capacity` rows, and the stream x that the sublayers change. */
 typedef struct heed__pass {
@@ -44,8 +61,11 @@ typedef struct heed__pass {
     heed_real *wide;        /* (capacity,widest) */
     heed_real *mixed;       /* (capacity,mixed) */
     heed__panel_rows bytes;
-    heed_real *scratch;                  /* (threads, H*keys + what a norm needs) */
+    heed_real *scratch;                  /* (threads) parts, heed__pass_scratch each */
     const heed_real **key;               /* (threads, 2 keys) */
+    int32_t *key_position, *column;      /* the same */
+    heed_real *distance;                 /* the same */
+    heed_real *state;                    /* (w->state) of sentences of a pass */
     heed__known_positions *angles;       /* (w->rotaries) */
     const heed__pass_recorder *recorder; /* NULL: nobody looks */
 } heed__pass;
@@ -78,12 +98,17 @@ void heed__pass_norm(const heed__pass *p, const heed__row_norm *n, heed_real *y,
 /* The sublayers of a stack, and its norm, on p->x. */
 void heed__pass_stack(heed__pass *p, const heed__packed_stack *s, int64_t rows,
                       const heed__pass_keys *k);
+/* pass_linear.c: attention without weights, of queries, keys and values in p->wide to p->mixed. */
+void heed__pass_linear_attention(heed__pass *p, const heed__packed_attention *a, int64_t rows,
+                                 const heed__pass_keys *k);
 /* pass_attention.c: what self- and cross-attention make of x (rows,D), in p->y. */
 void heed__pass_attention(heed__pass *p, const heed__packed_attention *a, const heed_real *x,
                           int64_t rows, const heed__pass_keys *k);
 /* Keys and values of a prepared memory x (rows,D) for cross-attention, in p->wide. */
 void heed__pass_memory(heed__pass *p, const heed__packed_attention *a, const heed_real *x,
                        int64_t rows);
+/* Keys of a row there is memory for, those of shared rows among them. */
+int64_t heed__pass_key_room(const heed__pass *p, int64_t keys);
 /* Reals of a thread's part of p->scratch. */
 int64_t heed__pass_scratch(const heed__pass *p, int64_t keys);
 

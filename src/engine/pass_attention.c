@@ -6,6 +6,9 @@
 #include "kernel/kernels.h"
 #include "kernel/unit_row.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* ---- what is done to queries and keys ---- */
 
 struct unit_job {
@@ -47,7 +50,7 @@ static void turn_range(void *context, int64_t begin, int64_t end, int thread)
     (void)thread;
     for (int64_t i = begin; i < end; i++) {
         heed_real *x = j->p->wide + i * a->in.n;
-        heed__kernels()->turn_heads(x, x, angles + j->k->position(j->k->context, i) * r->d,
+        heed__kernels()->turn_heads(x, x, angles + j->k->place(j->k->context, i).position * r->d,
                                     a->form.heads + a->form.kv_heads, r->d, r->neighbours);
     }
 }
@@ -61,7 +64,7 @@ static void turn(const heed__pass *p, const heed__packed_attention *a, int64_t r
         heed__parallel(p->threads, rows, 1, 3 * a->in.n, turn_range, &j);
 }
 
-/* ---- queries ---- */
+/* ---- keys ---- */
 
 struct attention_job {
     const heed__pass *p;
@@ -69,13 +72,82 @@ struct attention_job {
     const heed__pass_keys *k;
 };
 
-/* The keys that a row looks at, none behind the last row. */
-static int64_t keys_of(const struct attention_job *j, int64_t row, int64_t end,
-                       const heed_real **key)
+/* What each key's distance from the query adds (ops.h: distance_bias). */
+static void add_distances(const heed__packed_attention *a, int64_t position, heed__key_list *l)
 {
+    const int64_t columns = a->form.columns, most = a->causal ? columns - 1 : columns / 2;
+    for (int64_t i = 0; i < l->n; i++) {
+        const int64_t by = position - l->position[i];
+        const bool none = l->position[i] < 0;
+        l->distance[i] = none ? 0 : (heed_real)llabs(by);
+        const int64_t cut = by > most ? most : by < -most ? -most : by;
+        l->column[i] = none ? -1 : (int32_t)(a->causal ? cut : most + cut);
+    }
+}
+
+/* Those that a row sees, none behind the last row. */
+static void list_keys(const struct attention_job *j, int64_t row, int64_t end, heed__key_list *l)
+{
+    const heed__packed_attention *a = j->a;
+    l->n = 0;
     if (row >= end)
-        return 0;
-    return (j->a->kind == HEED_CROSS ? j->k->memory : j->k->own)(j->k->context, j->a, row, key);
+        return;
+    if (a->kind == HEED_CROSS) {
+        l->n = j->k->memory(j->k->context, a, row, l->key);
+        return;
+    }
+    const heed__pass_place at = j->k->place(j->k->context, row);
+    heed_key_range r[HEED__PATTERN_RANGES] = {
+        {0, (int32_t)(a->causal ? at.position + 1 : at.rows), 1}};
+    const heed__pattern_query q = {0, at.position, at.rows, at.rows, a->causal};
+    const int ranges = a->plain ? 1 : heed__pattern_ranges(&a->pattern, &q, r);
+    for (int i = 0; i < ranges; i++) {
+        j->k->own(j->k->context, a, row, r[i], l->key + l->n);
+        if (a->plain)
+            l->n += r[i].end;
+        else
+            for (int32_t at_key = r[i].begin; at_key < r[i].end; at_key += r[i].step)
+                l->position[l->n++] = at_key;
+    }
+    for (int64_t i = 0; i < a->shared_rows; i++) {
+        l->key[l->n] = a->shared + i * a->cached;
+        l->position[l->n++] = -1;
+    }
+    if (a->form.slope || a->form.bias)
+        add_distances(a, at.position, l);
+}
+
+/* ---- queries ---- */
+
+/* A recorder sees all keys up to the last that the query might see; shared rows are none of them.
+ */
+static void record(const struct attention_job *j, int64_t row, const heed__key_list *l,
+                   heed_real *probabilities)
+{
+    const heed__pass *p = j->p;
+    const heed__packed_attention *a = j->a;
+    if (a->plain) {
+        p->recorder->record(p->recorder->context, a, row, probabilities, l->n);
+        return;
+    }
+    const heed__pass_place at = j->k->place(j->k->context, row);
+    const int64_t keys = a->causal ? at.position + 1 : at.rows, heads = a->form.heads;
+    heed_real *all = probabilities + heads * l->n;
+    memset(all, 0, (size_t)(heads * keys) * sizeof *all);
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < l->n; i++)
+            if (l->position[i] >= 0)
+                all[h * keys + l->position[i]] = probabilities[h * l->n + i];
+    p->recorder->record(p->recorder->context, a, row, all, keys);
+}
+
+static heed__key_list list_at(const heed__pass *p, int64_t i)
+{
+    const int64_t room = i * heed__pass_key_room(p, p->keys);
+    return (heed__key_list){.key = p->key + room,
+                            .position = p->key_position + room,
+                            .distance = p->distance + room,
+                            .column = p->column + room};
 }
 
 static void attend_range(void *context, int64_t begin, int64_t end, int thread)
@@ -84,23 +156,26 @@ static void attend_range(void *context, int64_t begin, int64_t end, int thread)
     const heed__pass *p = j->p;
     const heed__packed_attention *a = j->a;
     heed_real *probabilities = p->scratch + thread * heed__pass_scratch(p, p->keys);
-    const heed_real **key = p->key + thread * 2 * p->keys, **next = key + p->keys;
-    int64_t n = keys_of(j, begin, end, key);
+    heed__key_list now = list_at(p, 2 * thread), next = list_at(p, 2 * thread + 1);
+    list_keys(j, begin, end, &now);
     for (int64_t r = begin; r < end; r++) {
-        const int64_t soon = keys_of(j, r + 1, end, next);
+        list_keys(j, r + 1, end, &next);
         int64_t same = 0; /* hypotheses of a sentence have their first keys in common */
-        while (same < n && same < soon && next[same] == key[same])
+        while (same < now.n && same < next.n && next.key[same] == now.key[same])
             same++;
-        const heed__attend_keys keys = {
-            .key = key, .n = n, .next = next + same, .next_n = soon - same};
+        const heed__attend_keys keys = {.key = now.key,
+                                        .n = now.n,
+                                        .distance = now.distance,
+                                        .column = now.column,
+                                        .next = next.key + same,
+                                        .next_n = next.n - same};
         heed__kernels()->attend_row(p->mixed + r * a->out.k, probabilities, p->wide + r * a->in.n,
                                     &a->form, &keys);
         if (p->recorder)
-            p->recorder->record(p->recorder->context, a, r, probabilities, n);
-        const heed_real **done = key;
-        key = next;
+            record(j, r, &now, probabilities);
+        const heed__key_list done = now;
+        now = next;
         next = done;
-        n = soon;
     }
 }
 
@@ -112,12 +187,17 @@ void heed__pass_attention(heed__pass *p, const heed__packed_attention *a, const 
     heed__pass_linear(p, &a->in, p->wide, x, rows); /* q, or q, k and v */
     turn(p, a, rows, k);
     make_unit(p, a, a->in.n, f->heads + (self ? f->kv_heads : 0), rows);
-    if (self && k->cache)
-        k->cache(k->context, a, rows, p->wide + f->heads * f->d_k, a->in.n);
-    struct attention_job j = {p, a, k};
-    /* The work is guessed: all keys that there is memory for.  A recorder sees rows in order. */
-    heed__parallel(p->recorder ? 1 : p->threads, rows, 1, p->keys * f->heads * (f->d_k + f->d_v),
-                   attend_range, &j);
+    if (a->linear) {
+        heed__pass_linear_attention(p, a, rows, k);
+    } else {
+        if (self && k->cache)
+            k->cache(k->context, a, rows, p->wide + f->heads * f->d_k, a->in.n);
+        struct attention_job j = {p, a, k};
+        /* The work is guessed: all keys that there is memory for.  A recorder sees rows in order.
+         */
+        heed__parallel(p->recorder ? 1 : p->threads, rows, 1,
+                       p->keys * f->heads * (f->d_k + f->d_v), attend_range, &j);
+    }
     heed__pass_linear(p, &a->out, p->y, p->mixed, rows);
 }
 

@@ -9,21 +9,19 @@
 
 /* ---- the encoder ---- */
 
-static int64_t span_keys(void *context, const heed__packed_attention *a, int64_t row,
-                         const heed_real **key)
+static heed__pass_place place_in_span(void *context, int64_t row)
 {
-    const heed__rows *r = context;
-    const heed__row_span span = r->span[row];
-    const heed_real *at = r->pass.wide + span.begin * a->in.n + a->form.heads * a->form.d_k;
-    const int64_t n = a->causal ? row - span.begin + 1 : span.length;
-    for (int64_t i = 0; i < n; i++)
-        key[i] = at + i * a->in.n;
-    return n;
+    const heed__row_span span = ((const heed__rows *)context)->span[row];
+    return (heed__pass_place){row - span.begin, span.length};
 }
 
-static int64_t span_position(void *context, int64_t row)
+static void span_keys(void *context, const heed__packed_attention *a, int64_t row,
+                      heed_key_range range, const heed_real **key)
 {
-    return row - ((const heed__rows *)context)->span[row].begin;
+    const heed__rows *r = context;
+    const heed_real *at = r->pass.wide + r->span[row].begin * a->in.n + a->form.heads * a->form.d_k;
+    for (int64_t i = range.begin; i < range.end; i += range.step)
+        *key++ = at + i * a->in.n;
 }
 
 static heed_status reserve(heed__rows *r, const heed__packed_stack *s, int64_t rows,
@@ -68,7 +66,7 @@ heed_status heed__rows_encode(heed__rows *r, const heed__packed_stack *s, const 
         return status;
     heed__rows_embed_norm(r, s, rows);
     heed__pass_stack(&r->pass, s, rows,
-                     &(heed__pass_keys){.context = r, .own = span_keys, .position = span_position});
+                     &(heed__pass_keys){.context = r, .own = span_keys, .place = place_in_span});
     return HEED_OK;
 }
 
@@ -199,7 +197,7 @@ heed_status heed__rows_add(void *self, const heed_tokens *source, const heed_tok
     if (!status)
         status = heed__rows_reserve(r, r->rows + count, 1, err);
     for (int64_t i = 0; !source && !status && i < count; i++)
-        r->row[r->rows++] = (heed__session_row){.source = -1};
+        r->row[r->rows++] = (heed__session_row){.source = -1, .state = -1};
     for (int64_t begin = 0, end; source && !status && begin < count; begin = end) {
         struct sources e = {.first = r->rows};
         int64_t tokens = 0;
@@ -212,7 +210,7 @@ heed_status heed__rows_add(void *self, const heed_tokens *source, const heed_tok
                 r->broken = true; /* rows before this one have not been encoded */
                 return heed__rows_short_of_memory(r->rows, err);
             }
-            r->row[r->rows++] = (heed__session_row){.source = at};
+            r->row[r->rows++] = (heed__session_row){.source = at, .state = -1};
             e.sequence[e.count++] =
                 (heed__sequence){.id = source[end].id, .count = source[end].count, .ended = ended};
             tokens += length;

@@ -3,12 +3,17 @@
  * The tokens of all rows go through the decoder HEED__PASS_ROWS at a time, in the order of rows and
  * positions.  In every layer the keys and values of a pass stand in their cells before its queries
  * look at them, and a query looks at the cells up to its own: so n tokens at once give what n
- * single ones give, bit for bit, and memory grows with n alone. */
+ * single ones give, bit for bit, and memory grows with n alone.  Where every sublayer looks back
+ * over a window, or keeps a state, it does not grow beyond that. */
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/min_max.h"
 #include "engine/session_rows.h"
 
 #include <string.h>
+
+/* Cells that are out of every window are given back when there are so many. */
+#define OUT_OF_WINDOW 32
 
 /* ---- checks ---- */
 
@@ -70,6 +75,17 @@ static heed_status reserve_queries(heed__rows *r, int64_t count, heed_error *err
     return HEED_OK;
 }
 
+/* Cells that a row has at most while so many tokens come; behind the last `longest` long. */
+static int64_t most_cells(const heed__rows *r, int64_t longest, int64_t tokens)
+{
+    const heed__packed_stack *s = r->w->decoder;
+    if (!r->own.size)
+        return 0;
+    if (s->reach >= longest)
+        return longest;
+    return heed__min(longest, s->pinned + s->reach + OUT_OF_WINDOW + tokens);
+}
+
 /* All that the extensions need but cells, before anything changes. */
 static heed_status prepare(heed__rows *r, const heed_extension *x, int64_t count, heed_error *err)
 {
@@ -84,9 +100,10 @@ static heed_status prepare(heed__rows *r, const heed_extension *x, int64_t count
         last += x[i].last;
         given += x[i].wanted ? x[i].tokens.count : 0;
     }
-    keys = longest > keys ? longest : keys;
     const int64_t queries = tokens < HEED__PASS_ROWS ? tokens : HEED__PASS_ROWS;
-    heed_status status = heed__rows_reserve(r, r->rows, longest, err);
+    const int64_t cells = most_cells(r, longest, queries);
+    keys = heed__max(keys, r->pass.recorder ? longest : cells);
+    heed_status status = heed__rows_reserve(r, r->rows, heed__max(cells, 1), err);
     if (!status)
         status = reserve_queries(r, queries, err);
     if (!status)
@@ -103,15 +120,24 @@ static heed_status prepare(heed__rows *r, const heed_extension *x, int64_t count
 
 /* ---- keys ---- */
 
-static int64_t own_keys(void *context, const heed__packed_attention *a, int64_t query,
-                        const heed_real **key)
+static heed__pass_place place_of(void *context, int64_t query)
+{
+    const int64_t position = ((const heed__rows *)context)->query[query].position;
+    return (heed__pass_place){position, position + 1};
+}
+
+/* The cells of a row's pinned tokens come first, then those of its last ones. */
+static void own_keys(void *context, const heed__packed_attention *a, int64_t query,
+                     heed_key_range range, const heed_real **key)
 {
     const heed__rows *r = context;
-    const heed__row_query *q = &r->query[query];
-    const int32_t *cell = r->cell + q->row * r->list;
-    for (int64_t i = 0; i <= q->position; i++)
-        key[i] = heed__cell_at(&r->own, cell[i]) + a->at;
-    return q->position + 1;
+    const int64_t row = r->query[query].row, pinned = r->w->decoder->pinned;
+    const int32_t *cell = r->cell + row * r->list, *late = cell - r->row[row].gone;
+    int64_t i = range.begin;
+    for (; i < range.end && i < pinned; i += range.step)
+        *key++ = heed__cell_at(&r->own, cell[i]) + a->at;
+    for (; i < range.end; i += range.step)
+        *key++ = heed__cell_at(&r->own, late[i]) + a->at;
 }
 
 static int64_t memory_keys(void *context, const heed__packed_attention *a, int64_t query,
@@ -130,14 +156,16 @@ static void cache_own(void *context, const heed__packed_attention *a, int64_t qu
 {
     heed__rows *r = context;
     for (int64_t i = 0; i < queries; i++) {
-        const int32_t cell = r->cell[r->query[i].row * r->list + r->query[i].position];
+        const int64_t row = r->query[i].row;
+        const int32_t cell = r->cell[row * r->list + r->query[i].position - r->row[row].gone];
         memcpy(heed__cell_at(&r->own, cell) + a->at, kv + i * ld, (size_t)a->cached * sizeof *kv);
     }
 }
 
-static int64_t position_of(void *context, int64_t query)
+static heed_real *state_of(void *context, const heed__packed_attention *a, int64_t query)
 {
-    return ((const heed__rows *)context)->query[query].position;
+    const heed__rows *r = context;
+    return heed__cell_at(&r->states, r->row[r->query[query].row].state) + a->at;
 }
 
 /* ---- a pass ---- */
@@ -148,6 +176,20 @@ struct cursor {
     int64_t token, left;
 };
 
+/* Gives back the cells that no later query of a row will look at, some at a time. */
+static void forget_old(heed__rows *r, int64_t at)
+{
+    const heed__packed_stack *s = r->w->decoder;
+    heed__session_row *row = &r->row[at];
+    const int64_t first = s->pinned + row->gone, old = row->length - s->reach - first;
+    int32_t *cell = r->cell + at * r->list + s->pinned;
+    if (!r->own.size || old < OUT_OF_WINDOW)
+        return;
+    heed__cells_release(&r->own, cell, old);
+    memmove(cell, cell + old, (size_t)(row->length - first - old) * sizeof *cell);
+    row->gone += (int32_t)old;
+}
+
 /* The next n queries, embedded, their cells taken. */
 static void take_queries(heed__rows *r, struct cursor *c, int64_t n)
 {
@@ -155,8 +197,12 @@ static void take_queries(heed__rows *r, struct cursor *c, int64_t n)
         const heed_extension *x = c->x;
         heed__session_row *row = &r->row[x->row];
         r->query[i] = (heed__row_query){(int32_t)x->row, row->length, x, c->token};
+        if (i == 0 || r->query[i - 1].row != x->row)
+            forget_old(r, x->row);
         heed__rows_embed(r, r->w->decoder, i, x->tokens.id[c->token], 0, row->length);
-        r->cell[x->row * r->list + row->length++] = heed__cells_take(&r->own);
+        if (r->own.size)
+            r->cell[x->row * r->list + row->length - row->gone] = heed__cells_take(&r->own);
+        row->length++;
         if (++c->token == x->tokens.count) {
             c->x++;
             c->token = 0;
@@ -174,7 +220,8 @@ static void decode(heed__rows *r, int64_t queries)
                                         .own = own_keys,
                                         .memory = memory_keys,
                                         .cache = cache_own,
-                                        .position = position_of});
+                                        .place = place_of,
+                                        .state = state_of});
 }
 
 /* Log P of given tokens, HEED__LOG_P_ROWS at a time. */
@@ -218,6 +265,32 @@ static int64_t give_last(heed__rows *r, int64_t queries, int64_t done)
     return n;
 }
 
+/* Each row that is extended gets a state of its own: empty, or a copy of the one it shared. */
+static heed_status take_states(heed__rows *r, const heed_extension *x, int64_t count,
+                               heed_error *err)
+{
+    const size_t bytes = (size_t)r->states.size * sizeof(heed_real);
+    if (!bytes)
+        return HEED_OK;
+    if (!heed__cells_reserve(&r->states, count))
+        return heed__rows_short_of_memory(count, err);
+    for (int64_t i = 0; i < count; i++) {
+        int32_t *state = &r->row[x[i].row].state;
+        const int32_t before = *state;
+        if (before >= 0 && r->states.slot[before].uses == 1)
+            continue;
+        *state = heed__cells_take(&r->states);
+        heed_real *to = heed__cell_at(&r->states, *state);
+        if (before < 0) {
+            memset(to, 0, bytes);
+        } else {
+            memcpy(to, heed__cell_at(&r->states, before), bytes);
+            heed__cells_release(&r->states, &before, 1);
+        }
+    }
+    return HEED_OK;
+}
+
 heed_status heed__rows_extend(void *self, const heed_extension *x, int64_t count, heed_scores *last,
                               heed_error *err)
 {
@@ -226,6 +299,8 @@ heed_status heed__rows_extend(void *self, const heed_extension *x, int64_t count
     heed_status status = check(r, x, count, err);
     if (!status)
         status = prepare(r, x, count, err);
+    if (!status)
+        status = take_states(r, x, count, err);
     if (status)
         return status;
     int64_t rows = 0, done = 0;
@@ -236,7 +311,7 @@ heed_status heed__rows_extend(void *self, const heed_extension *x, int64_t count
     r->screened = rows && heed__rows_screened(r, rows);
     for (bool first = true; c.left; first = false) {
         const int64_t n = c.left < HEED__PASS_ROWS ? c.left : HEED__PASS_ROWS;
-        if (!heed__cells_reserve(&r->own, n)) {
+        if (r->own.size && !heed__cells_reserve(&r->own, n)) {
             r->broken = !first; /* some rows have taken their tokens */
             return heed__rows_short_of_memory(n, err);
         }

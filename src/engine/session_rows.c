@@ -25,6 +25,7 @@ heed__rows *heed__rows_new(const heed__weights *w, const heed__shortlist *shortl
     heed__pass_init(&r->pass, w, threads, a);
     heed__cells_init(&r->own, w->decoder ? w->decoder->own_cell : 0, a);
     heed__cells_init(&r->memory, w->decoder ? w->decoder->memory_cell : 0, a);
+    heed__cells_init(&r->states, w->decoder ? w->decoder->state_cell : 0, a);
     r->shortlist = shortlist;
     if (!shortlist || (r->marks = heed__allocate_zeroed(&a, mark_words(r), sizeof *r->marks)))
         return r;
@@ -50,6 +51,7 @@ void heed__rows_free(heed__rows *r)
     heed__pass_deinit(&r->pass);
     heed__cells_deinit(&r->own);
     heed__cells_deinit(&r->memory);
+    heed__cells_deinit(&r->states);
     for (int64_t i = 0; i < r->sources; i++) {
         heed__release(&a, r->source[i].cell, (size_t)r->source[i].capacity, sizeof *r->cell);
         heed__choice_free(&r->source[i].choice, &r->w->output, &a);
@@ -75,6 +77,11 @@ heed_status heed__rows_short_of_memory(int64_t rows, heed_error *err)
     return heed__fail(err, HEED_MEMORY, "out of memory for decoding %lld rows", (long long)rows);
 }
 
+int64_t heed__rows_cells(const heed__rows *r, const heed__session_row *row)
+{
+    return r->own.size ? row->length - row->gone : 0;
+}
+
 heed_status heed__rows_reserve(heed__rows *r, int64_t rows, int64_t tokens, heed_error *err)
 {
     if (rows <= r->capacity && tokens <= r->list)
@@ -96,7 +103,7 @@ heed_status heed__rows_reserve(heed__rows *r, int64_t rows, int64_t tokens, heed
     for (int64_t i = 0; i < r->rows; i++) {
         grown.row[i] = r->row[i];
         memcpy(grown.cell + i * list, r->cell + i * r->list,
-               (size_t)r->row[i].length * sizeof *r->cell);
+               (size_t)heed__rows_cells(r, &r->row[i]) * sizeof *r->cell);
     }
     release_rows(r);
     *r = grown;
@@ -117,11 +124,19 @@ static heed_status check_order(const heed__rows *r, const int32_t *parent, int64
     return HEED_OK;
 }
 
+static void release_state(heed__rows *r, heed__session_row *row)
+{
+    if (row->state >= 0)
+        heed__cells_release(&r->states, &row->state, 1);
+    row->state = -1;
+}
+
 static void release_all_rows(heed__rows *r)
 {
     for (int64_t i = 0; i < r->rows; i++) {
         heed__row_source *s = r->row[i].source < 0 ? NULL : &r->source[r->row[i].source];
-        heed__cells_release(&r->own, r->cell + i * r->list, r->row[i].length);
+        heed__cells_release(&r->own, r->cell + i * r->list, heed__rows_cells(r, &r->row[i]));
+        release_state(r, &r->row[i]);
         if (s && --s->rows == 0)
             heed__cells_release(&r->memory, s->cell, s->length);
     }
@@ -141,9 +156,12 @@ static heed_status reorder(void *self, const int32_t *parent, int64_t rows, heed
     for (int64_t i = 0; i < rows; i++) {
         const heed__session_row *from = &r->row[parent[i]];
         const int32_t *cell = r->cell + parent[i] * r->list;
+        const int64_t cells = heed__rows_cells(r, from);
         r->other[i] = *from;
-        memcpy(r->others + i * r->list, cell, (size_t)from->length * sizeof *cell);
-        heed__cells_retain(&r->own, cell, from->length);
+        memcpy(r->others + i * r->list, cell, (size_t)cells * sizeof *cell);
+        heed__cells_retain(&r->own, cell, cells);
+        if (from->state >= 0)
+            heed__cells_retain(&r->states, &from->state, 1);
         if (from->source >= 0)
             r->source[from->source].rows++;
     }
@@ -165,6 +183,27 @@ static void clear(void *self)
     r->broken = false;
 }
 
+/* A state cannot be taken back, and cells that a shorter row would look at again may be gone. */
+static heed_status check_rewind(const heed__rows *r, const heed__session_row *row, int64_t length,
+                                heed_error *err)
+{
+    const heed__packed_stack *s = r->w->decoder;
+    if (length == 0 || length == row->length)
+        return HEED_OK;
+    if (row->state >= 0)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot rewind to %lld tokens what keeps a state of %ld: expected 0 or "
+                          "%ld",
+                          (long long)length, (long)row->length, (long)row->length);
+    if (row->gone && length < s->pinned + row->gone + s->reach)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot rewind to %lld tokens: what they look back at is gone, expected "
+                          "0, or %lld to %ld",
+                          (long long)length, (long long)(s->pinned + row->gone + s->reach),
+                          (long)row->length);
+    return HEED_OK;
+}
+
 static heed_status rewind_row(void *self, int64_t row, int64_t length, heed_error *err)
 {
     heed__rows *r = self;
@@ -176,8 +215,18 @@ static heed_status rewind_row(void *self, int64_t row, int64_t length, heed_erro
         return heed__fail(err, HEED_ARGUMENT,
                           "cannot rewind row %lld to %lld tokens, expected 0 to %lld",
                           (long long)row, (long long)length, (long long)is);
-    heed__cells_release(&r->own, r->cell + row * r->list + length, is - length);
-    r->row[row].length = (int32_t)length;
+    heed__session_row *one = &r->row[row];
+    heed_status status = check_rewind(r, one, length, err);
+    if (status)
+        return status;
+    const int64_t cells = heed__rows_cells(r, one), stay = length ? cells - (is - length) : 0;
+    if (cells)
+        heed__cells_release(&r->own, r->cell + row * r->list + stay, cells - stay);
+    one->length = (int32_t)length;
+    if (!length) {
+        one->gone = 0;
+        release_state(r, one);
+    }
     return HEED_OK;
 }
 

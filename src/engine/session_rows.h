@@ -24,6 +24,8 @@ typedef struct heed__row_source {
 typedef struct heed__session_row {
     int32_t source; /* -1: the model has no sources */
     int32_t length; /* tokens so far */
+    int32_t gone;   /* of which so many have no cell any more: they were out of every window */
+    int32_t state;  /* its state cell; -1: no tokens, or nothing keeps a state */
 } heed__session_row;
 
 /* Rows that are encoded at once: enough for fast products, few enough for memory. */
@@ -64,10 +66,12 @@ typedef struct heed__rows {
     heed_allocator allocator;
     heed__pass pass;
     heed__cells own, memory;  /* of tokens of hypotheses and of sources */
+    heed__cells states;       /* of rows: what attention without weights keeps of their tokens */
     heed__row_source *source; /* (sources) slots, free ones among them */
     int64_t sources;
     heed__session_row *row, *other; /* (capacity), and those of the next order */
-    int32_t *cell, *others;         /* (capacity,list): the cells of each row's tokens */
+    int32_t *cell, *others;         /* (capacity,list): the cells of each row's tokens, those
+                                       that are gone left out */
     int64_t rows, capacity, list;
     heed__row_query *query; /* (queries) of the pass at hand */
     int64_t queries;
@@ -94,7 +98,9 @@ heed__rows *heed__rows_new(const heed__weights *w, const heed__shortlist *shortl
                            const heed_allocator *allocator, heed_error *err);
 void heed__rows_free(heed__rows *r);
 heed__stepper heed__rows_stepper(heed__rows *r);
-/* Memory for `rows` rows of `tokens` tokens; what is there stays. */
+/* Cells that a row has. */
+int64_t heed__rows_cells(const heed__rows *r, const heed__session_row *row);
+/* Memory for `rows` rows of `tokens` cells; what is there stays. */
 heed_status heed__rows_reserve(heed__rows *r, int64_t rows, int64_t tokens, heed_error *err);
 heed_status heed__rows_short_of_memory(int64_t rows, heed_error *err);
 

@@ -61,6 +61,8 @@ static heed_tensor *attend(heed_tape *t, const heed_sublayer *s, heed_tensor *x,
                            heed_attention_recorder *recorder)
 {
     const heed_mha_layer *l = &s->as.mha;
+    if (!(heed__attend_can(&l->attend.options) & HEED_CAN_WEIGHTS))
+        recorder = NULL;
     heed_attention_record *record =
         heed_attention_recorder_add(recorder, t,
                                     (heed_attention_record){.kind = kind,
