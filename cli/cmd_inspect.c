@@ -50,7 +50,8 @@ const heed_option_set inspect_options = {
     .examples = examples,
 };
 
-static const char *const kinds[] = {"unigram", "bpe", "whitespace"};
+static const char *const kinds[] = {"unigram",    "bpe",   "whitespace",
+                                    "characters", "bytes", "wordpiece"};
 
 /* ---- what there is to know ---- */
 
@@ -299,6 +300,8 @@ int inspect_run(int argc, const char *const *argv)
         code = EXIT_USAGE;
     } else if (!(s.model = find_model(s.model, NULL, in.arena))) {
         code = EXIT_USAGE;
+    } else if (!s.attention && heed_found_is(s.model)) {
+        code = inspect_found(&s, in.arena) ? EXIT_DONE : EXIT_FAILED;
     } else {
         heed_error err = {0};
         heed_translator *tr = heed_translator_open(s.model, 1, NULL, &err);

@@ -13,6 +13,8 @@ struct inspect_settings {
     bool pieces, protect, capitals, json;
 };
 /* Both say what went wrong and return false then. */
+/* Of a model of another program. */
+bool inspect_found(const struct inspect_settings *s, heed_arena *arena);
 bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr);
 bool inspect_attention(const struct inspect_settings *s, heed_translator *tr, heed_arena *arena);
 

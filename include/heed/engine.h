@@ -151,6 +151,18 @@ heed_status heed_vocabs_open(const char *folder, const char *joiner,
                              heed_vocab **target, heed_error *err);
 void heed_vocabs_free(heed_vocab *source, heed_vocab *target);
 
+/* ---- models of other programs ---- */
+
+/* Whether a path, a file or a directory, holds a model of another program: GGUF, CTranslate2,
+ * Hugging Face's directories (safetensors, PyTorch, ONNX), Marian, llama2.c, NumPy.
+ * heed_model_read_config, heed_vocabs_open, heed_engine_open and the translator open those that
+ * heed computes as they are. */
+bool heed_found_is(const char *path);
+/* What it is, as a JSON object in the arena: format, publisher, summary (or why it is not_opened),
+ * about (sizes under the publisher's names), tensors, values, types. */
+heed_status heed_found_describe(const char *path, heed_arena *arena, const char **json,
+                                heed_error *err);
+
 /* What a model's numbers are stored as.  Bytes: matrices in 8 bits with a scale for each column,
  * laid out as decoding reads them. */
 typedef enum heed_number_kind {

@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/found_model.h"
 #include "engine/model_directory.h"
 #include "model/model_class.h"
 
@@ -40,9 +41,14 @@ heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocato
     return complete(e);
 }
 
-heed_engine *heed__engine_open(const heed_model_config *config, const char *weights,
+heed_engine *heed__engine_open(const heed_model_config *config, const char *folder,
                                const heed_allocator *allocator, heed_error *err)
 {
+    heed__pathname weights;
+    if (heed__is_found(folder))
+        return heed__found_engine(folder, config, allocator, err);
+    if (heed__pathname_in(weights, folder, "model.safetensors", err))
+        return NULL;
     heed_engine *e = begin(allocator, err);
     heed_model *outline = e ? heed_model_outline(config, &e->allocator, err) : NULL;
     if (outline && heed__weights_fit(outline)) {
@@ -60,12 +66,10 @@ heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocato
 {
     heed_model_config config;
     heed_text_config text;
-    heed__pathname weights;
     heed_arena *arena = heed_arena_new(allocator, err);
     heed_engine *e = NULL;
-    if (arena && !heed_model_read_config(folder, arena, &config, &text, err) &&
-        !heed__pathname_in(weights, folder, "model.safetensors", err))
-        e = heed__engine_open(&config, weights, allocator, err);
+    if (arena && !heed_model_read_config(folder, arena, &config, &text, err))
+        e = heed__engine_open(&config, folder, allocator, err);
     heed_arena_free(arena);
     return e;
 }

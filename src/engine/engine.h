@@ -33,8 +33,8 @@ struct heed_session {
     int threads;
 };
 
-/* The engine of config and weights that lie in a folder. */
-heed_engine *heed__engine_open(const heed_model_config *config, const char *weights,
+/* The engine of a folder, whose configuration is this; the folder may be of another program. */
+heed_engine *heed__engine_open(const heed_model_config *config, const char *folder,
                                const heed_allocator *allocator, heed_error *err);
 
 /* attention.c: where the tokens of a target, then EOS, looked in the source and its EOS: (target+1,

@@ -2,6 +2,7 @@
  * lines come from the same option table as the command line's options, and the vocabularies. */
 #include "engine/model_directory.h"
 #include "base/error.h"
+#include "engine/found_model.h"
 #include "model/model_class.h"
 #include "text/special_ids.h"
 
@@ -49,8 +50,10 @@ static const heed_option fields[] = {
                     "columns of what is read instead of tokens"),
     HEED_OPTION_INT(struct description, model.labels, "labels", NULL, 0, INT32_MAX, "N",
                     "what is answered instead of pieces"),
-    HEED_OPTION_CHOICE(struct description, text.tokens, "tokens", "unigram",
-                       HEED_WORDS("unigram", "bpe", "whitespace"), "how lines become tokens"),
+    HEED_OPTION_CHOICE(
+        struct description, text.tokens, "tokens", "unigram",
+        HEED_WORDS("unigram", "bpe", "whitespace", "characters", "bytes", "wordpiece"),
+        "how lines become tokens"),
     HEED_OPTION_TEXT(struct description, text.bpe_joiner, "bpe-joiner", NULL, "TEXT",
                      "whitespace tokens: ends a piece that goes on in the next"),
     HEED_OPTION_INT(struct description, text.trained_length, "trained-length", NULL, 0, INT32_MAX,
@@ -207,6 +210,8 @@ heed_status heed_model_read_config(const char *folder, heed_arena *arena, heed_m
 {
     heed__pathname path, option;
     struct stat st;
+    if (heed__is_found(folder))
+        return heed__found_read_config(folder, model, text, err);
     heed_status status = heed__pathname_in(path, folder, "config.json", err);
     if (status)
         return status;
@@ -274,6 +279,17 @@ heed_status heed__vocabs_find(const char *folder, heed__pathname path[2], heed_e
         folder);
 }
 
+static heed_status open_found_vocabs(const char *folder, const heed_allocator *allocator,
+                                     heed_vocab **source, heed_vocab **target, heed_error *err)
+{
+    heed__found_model m;
+    heed_error failed = {0};
+    if (!heed__found_open(&m, folder, allocator, &failed))
+        heed__found_vocabs(&m, allocator, source, target, &failed);
+    heed__found_close(&m);
+    return failed.status ? heed__fail(err, failed.status, "%s", failed.text) : HEED_OK;
+}
+
 heed_status heed_vocabs_open(const char *folder, const char *joiner,
                              const heed_allocator *allocator, heed_vocab **source,
                              heed_vocab **target, heed_error *err)
@@ -281,6 +297,8 @@ heed_status heed_vocabs_open(const char *folder, const char *joiner,
     heed_error failed = {0};
     heed__pathname path[2];
     *source = *target = NULL;
+    if (heed__is_found(folder))
+        return open_found_vocabs(folder, allocator, source, target, err);
     if (!heed__vocabs_find(folder, path, &failed))
         *source = heed_vocab_open(path[0], joiner, allocator, &failed);
     if (*source)

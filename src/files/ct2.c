@@ -79,8 +79,9 @@ static heed_status read_aliases(heed__found *f, heed__byte_cursor *c, heed_error
 }
 
 /* "X/weight_scale" belongs to "X/weight", in older files "X_scale" to "X". */
-static heed_status attach_scales(heed__found *f, heed_error *err)
+static heed_status attach_scales(heed__found *f, uint32_t version, heed_error *err)
 {
+    static const float version_1 = 1000; /* of all int16 there: no scales are stored */
     for (int64_t i = 0; i < f->count; i++) {
         heed__found_tensor *t = &f->tensor[i];
         char name[1200];
@@ -88,6 +89,11 @@ static heed_status attach_scales(heed__found *f, heed_error *err)
             continue;
         snprintf(name, sizeof name, "%s_scale", t->name);
         const heed__found_tensor *s = heed__found_find(f, name);
+        if (!s && version == 1 && t->type == HEED__FOUND_I16) {
+            t->scale = &version_1;
+            t->scales = 1;
+            t->divides = true;
+        }
         if (!s)
             continue;
         if (s->count < 1 || t->count % s->count || s->count > t->count)
@@ -131,7 +137,7 @@ heed_status heed__ct2_read(heed__found *f, const void *bytes, size_t size, heed_
     for (uint32_t i = 0; !status && i < variables; i++)
         status = read_variable(f, &c, version, err);
     if (!status)
-        status = attach_scales(f, err);
+        status = attach_scales(f, version, err);
     if (!status && version >= 3)
         status = read_aliases(f, &c, err);
     if (!status && heed__bytes_left(&c) > 0)

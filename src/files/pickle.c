@@ -159,11 +159,11 @@ static void push_global(struct machine *m)
         fail(m, "a name without an end");
         return;
     }
-    const size_t length = (size_t)(second - m->c.at);
+    const size_t length = (size_t)(second - m->c.at), module = (size_t)(first - m->c.at);
     const unsigned char *text = heed__read_bytes(&m->c, length + 1);
     push_text(m, HEED__PICKLED_GLOBAL, text, length);
     if (!m->failed)
-        *strchr((char *)m->stack[m->depth - 1]->text, '\n') = ' ';
+        ((char *)m->stack[m->depth - 1]->text)[module] = ' ';
 }
 
 static void call(struct machine *m)

@@ -59,10 +59,8 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
 {
     heed_model_config config;
     heed_text_config text;
-    heed__pathname weights, names, where;
+    heed__pathname names, where;
     heed_status status = heed_model_read_config(folder, tr->lines, &config, &text, err);
-    if (!status)
-        status = heed__pathname_in(weights, folder, "model.safetensors", err);
     if (!status)
         status = heed__pathname_in(names, folder, HEED__NAMES_FILE, err);
     if (!status)
@@ -86,7 +84,7 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     tr->characters = heed__characters_of(tr->own_source, tr->lines, &tr->allocator, err);
     if (!tr->characters)
         return HEED_MEMORY;
-    tr->engine = heed__engine_open(&config, weights, &tr->allocator, &own);
+    tr->engine = heed__engine_open(&config, folder, &tr->allocator, &own);
     return tr->engine ? HEED_OK : heed__fail(err, own.status, "%s", own.text);
 }
 

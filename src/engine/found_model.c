@@ -1,0 +1,168 @@
+/* found_model.c: opening a model of another program: recognised, read, described. */
+#include "engine/found_model.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "engine/engine.h"
+#include "model/model_class.h"
+#include "vocab/token_list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    heed__publisher publisher;
+    const char *name;
+    heed_status (*describe)(heed__found_model *m, heed_error *err); /* NULL: not computed */
+} publishers[] = {
+    {HEED__CTRANSLATE2, "CTranslate2", heed__describe_ct2},
+    {HEED__HUGGING_FACE, "Hugging Face", NULL},
+    {HEED__GGUF_FILE, "llama.cpp", NULL},
+    {HEED__LLAMA2C, "llama2.c", NULL},
+    {HEED__MARIAN, "Marian", NULL},
+    {HEED__WEIGHTS_ALONE, "weights alone", NULL},
+};
+#define PUBLISHERS (sizeof publishers / sizeof *publishers)
+
+bool heed__is_found(const char *path)
+{
+    heed__recognised r;
+    return heed__recognise(path, &r, NULL) == HEED_OK && r.publisher != HEED__NOT_FOUND_AS_SUCH;
+}
+
+const char *heed__publisher_name(heed__publisher publisher)
+{
+    for (size_t i = 0; i < PUBLISHERS; i++)
+        if (publishers[i].publisher == publisher)
+            return publishers[i].name;
+    return "unknown";
+}
+
+static heed_status read_weights(heed__found_model *m, heed_error *err)
+{
+    const void *bytes;
+    size_t size;
+    heed_status status = heed__found_map(m->found, m->where.weights, &bytes, &size, err);
+    return status ? status : m->where.read(m->found, bytes, size, err);
+}
+
+/* config.json is what is known about a model of Hugging Face. */
+static heed_status read_directory(heed__found_model *m, heed_error *err)
+{
+    json_t *config = heed__json_open(m->where.weights, err);
+    if (!config)
+        return HEED_FORMAT;
+    json_object_update(m->found->about, config);
+    json_decref(config);
+    return heed__hugging_face_weights(m, err);
+}
+
+heed_status heed__found_read(heed__found_model *m, const char *path,
+                             const heed_allocator *allocator, heed_error *err)
+{
+    *m = (heed__found_model){0};
+    heed_status status = heed__recognise(path, &m->where, err);
+    if (status)
+        return status;
+    m->found = heed__found_new(m->where.weights, allocator, err);
+    if (!m->found)
+        return HEED_MEMORY;
+    return m->where.read ? read_weights(m, err) : read_directory(m, err);
+}
+
+heed_status heed__found_understand(heed__found_model *m, heed_error *err)
+{
+    heed_status status = heed_model_defaults(&m->config, err);
+    for (size_t i = 0; !status && i < PUBLISHERS; i++)
+        if (publishers[i].publisher == m->where.publisher && publishers[i].describe)
+            return publishers[i].describe(m, err);
+    return status ? status
+                  : heed__found_fail(m->found, err,
+                                     "its weights can be read, but heed does not compute this kind "
+                                     "of model; it computes CTranslate2's Transformers with an "
+                                     "encoder and a decoder");
+}
+
+heed_status heed__found_open(heed__found_model *m, const char *path,
+                             const heed_allocator *allocator, heed_error *err)
+{
+    heed_status status = heed__found_read(m, path, allocator, err);
+    return status ? status : heed__found_understand(m, err);
+}
+
+void heed__found_close(heed__found_model *m)
+{
+    heed__found_free(m->found);
+    m->found = NULL;
+}
+
+/* ---- vocabularies ---- */
+
+/* A list whose last piece is the unknown one, if the model has one more than the list. */
+static heed_vocab *open_list(const heed__found_model *m, int side, const heed_allocator *allocator,
+                             heed_error *err)
+{
+    const int64_t expected = side ? m->config.target_vocabulary : m->config.source_vocabulary;
+    return heed__token_list_open(m->vocabulary[side], expected, allocator, err);
+}
+
+heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator *allocator,
+                               heed_vocab **source, heed_vocab **target, heed_error *err)
+{
+    heed_error failed = {0};
+    *target = NULL;
+    *source = open_list(m, 0, allocator, &failed);
+    if (*source)
+        *target = strcmp(m->vocabulary[0], m->vocabulary[1]) == 0
+                      ? *source
+                      : open_list(m, 1, allocator, &failed);
+    if (*target)
+        return HEED_OK;
+    heed_vocab_free(*source);
+    *source = NULL;
+    return heed__fail(err, failed.status, "%s", failed.text);
+}
+
+/* Special tokens are the vocabularies'; what ends a source, the model's. */
+heed_status heed__found_read_config(const char *path, heed_model_config *config,
+                                    heed_text_config *text, heed_error *err)
+{
+    heed__found_model m;
+    heed_vocab *source = NULL, *target = NULL;
+    heed_error failed = {0};
+    if (!heed__found_open(&m, path, NULL, &failed) &&
+        !heed__found_vocabs(&m, NULL, &source, &target, &failed)) {
+        *config = m.config;
+        *text = m.text;
+        config->ids.source = heed_vocab_special(source);
+        config->ids.target = heed_vocab_special(target);
+        if (!m.source_ends)
+            config->ids.source.eos = -1;
+    }
+    heed_vocabs_free(source, target);
+    heed__found_close(&m);
+    return failed.status ? heed__fail(err, failed.status, "%s", failed.text) : HEED_OK;
+}
+
+/* ---- engines ---- */
+
+heed_engine *heed__found_engine(const char *path, const heed_model_config *config,
+                                const heed_allocator *allocator, heed_error *err)
+{
+    heed__found_model m;
+    heed_error failed = {0};
+    heed_model *model = NULL;
+    heed_engine *e = NULL;
+    if (!heed__found_open(&m, path, allocator, &failed))
+        model = heed__model_new_zero(config, allocator, &failed);
+    if (model && !heed__found_fill(&m, heed_model_params(model), &failed))
+        e = heed_engine_new(model, allocator, &failed);
+    if (e && e->model) { /* it is not packed and stays */
+        e->own_model = model;
+        model = NULL;
+    }
+    heed_model_free(model);
+    heed__found_close(&m);
+    if (failed.status)
+        heed__fail(err, failed.status, "%s", failed.text);
+    return e;
+}

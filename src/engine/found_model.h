@@ -1,0 +1,66 @@
+/* found_model.h (internal): a model of another program as one of heed's: its configuration, which
+ * tensors its parameters are, its vocabularies. */
+#ifndef HEED_ENGINE_FOUND_MODEL_H
+#define HEED_ENGINE_FOUND_MODEL_H
+
+#include "base/path.h"
+#include "files/found.h"
+#include "files/recognise.h"
+
+#include <heed/engine.h>
+
+/* Where a parameter of heed's comes from.  Both names may hold one %d, the layer.  Several tensors
+ * with | between them stand side by side along the output. */
+typedef struct heed__name_rule {
+    const char *to, *from;
+} heed__name_rule;
+
+typedef struct heed__found_model {
+    heed__recognised where;
+    heed__found *found;
+    heed_model_config config;
+    heed_text_config text;
+    heed__pathname vocabulary[2]; /* source, target; one file twice if it is shared */
+    const heed__name_rule *rules;
+    size_t rule_count;
+    bool in_out;        /* matrices are (in, out), not (out, in) */
+    bool ends_at_10000; /* sinusoids: the slowest frequency is 1/10000 */
+    int64_t first;      /* position of the first token */
+    bool source_ends;   /* in EOS */
+    /* The name that a tensor has in this file; NULL: its own. */
+    void (*rename)(const struct heed__found_model *m, const char *name, char *out, size_t capacity);
+} heed__found_model;
+
+/* Whether a path holds a model of another program. */
+bool heed__is_found(const char *path);
+const char *heed__publisher_name(heed__publisher publisher);
+/* Recognises and reads, of Hugging Face's directories the weights and config.json.  The model must
+ * be closed, also after an error. */
+heed_status heed__found_read(heed__found_model *m, const char *path,
+                             const heed_allocator *allocator, heed_error *err);
+/* Finds out the configuration and the rules; refuses what heed does not compute. */
+heed_status heed__found_understand(heed__found_model *m, heed_error *err);
+/* Both. */
+heed_status heed__found_open(heed__found_model *m, const char *path,
+                             const heed_allocator *allocator, heed_error *err);
+void heed__found_close(heed__found_model *m);
+/* The parameters of a model that was built from m->config. */
+heed_status heed__found_fill(const heed__found_model *m, heed_params *p, heed_error *err);
+heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator *allocator,
+                               heed_vocab **source, heed_vocab **target, heed_error *err);
+/* A tensor by the name that rules give it, or NULL. */
+const heed__found_tensor *heed__found_named(const heed__found_model *m, const char *name);
+
+heed_status heed__found_read_config(const char *path, heed_model_config *config,
+                                    heed_text_config *text, heed_error *err);
+heed_engine *heed__found_engine(const char *path, const heed_model_config *config,
+                                const heed_allocator *allocator, heed_error *err);
+
+/* ---- each kind: fills config, text, vocabulary and rules ---- */
+
+heed_status heed__describe_ct2(heed__found_model *m, heed_error *err);
+
+/* The tensors beside a config.json of Hugging Face. */
+heed_status heed__hugging_face_weights(heed__found_model *m, heed_error *err);
+
+#endif

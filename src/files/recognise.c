@@ -1,0 +1,164 @@
+/* recognise.c: a file is known by its first bytes, a directory by the names in it. */
+#include "files/recognise.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "files/gguf.h"
+#include "files/zip.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static bool ends_with(const char *name, const char *ending)
+{
+    const size_t n = strlen(name), m = strlen(ending);
+    return n >= m && strcmp(name + n - m, ending) == 0;
+}
+
+/* ---- files ---- */
+
+struct look {
+    const unsigned char *bytes;
+    size_t size;
+    const char *path;
+};
+
+static bool looks_ct2(const struct look *l)
+{
+    heed__byte_cursor c = heed__bytes_over(l->bytes, l->size);
+    const uint32_t version = heed__read_u32(&c);
+    return version >= 1 && version <= 6 && ends_with(l->path, "model.bin");
+}
+
+static bool looks_gguf(const struct look *l)
+{
+    return heed__is_gguf(l->bytes, l->size);
+}
+
+static bool looks_marian(const struct look *l)
+{
+    heed__byte_cursor c = heed__bytes_over(l->bytes, l->size);
+    const uint64_t version = heed__read_u64(&c), n = heed__read_u64(&c);
+    return !c.broken && (version == 1 || version == 2) && n > 0 && n < 1 << 20 &&
+           ends_with(l->path, ".bin");
+}
+
+static bool looks_pytorch(const struct look *l)
+{
+    return heed__is_zip(l->bytes, l->size) && !ends_with(l->path, ".npz") &&
+           !ends_with(l->path, ".argosmodel");
+}
+
+static bool looks_npz(const struct look *l)
+{
+    const bool npy = l->size >= 6 && memcmp(l->bytes, "\x93NUMPY", 6) == 0;
+    return npy || (heed__is_zip(l->bytes, l->size) && ends_with(l->path, ".npz"));
+}
+
+static bool looks_onnx(const struct look *l)
+{
+    return ends_with(l->path, ".onnx");
+}
+
+/* Seven numbers that fit each other. */
+static bool looks_llama2c(const struct look *l)
+{
+    heed__byte_cursor c = heed__bytes_over(l->bytes, l->size);
+    int32_t n[7];
+    for (int i = 0; i < 7; i++)
+        n[i] = (int32_t)heed__read_u32(&c);
+    return !c.broken && n[0] > 0 && n[0] < 1 << 20 && n[3] > 0 && n[0] % n[3] == 0 && n[2] > 0 &&
+           n[2] < 1024 && ends_with(l->path, ".bin");
+}
+
+static const struct {
+    bool (*looks)(const struct look *l);
+    heed__publisher publisher;
+    heed__found_reader *read;
+} kinds[] = {
+    {looks_gguf, HEED__GGUF_FILE, heed__gguf_read},
+    {looks_npz, HEED__WEIGHTS_ALONE, heed__npz_read},
+    {looks_onnx, HEED__WEIGHTS_ALONE, heed__onnx_read},
+    {looks_pytorch, HEED__WEIGHTS_ALONE, heed__pytorch_read},
+    {looks_ct2, HEED__CTRANSLATE2, heed__ct2_read},
+    {looks_marian, HEED__MARIAN, heed__marian_read},
+    {looks_llama2c, HEED__LLAMA2C, heed__llama2c_read},
+};
+
+static heed_status look_at(const char *path, heed__recognised *r, heed_error *err)
+{
+    const void *bytes;
+    struct look l = {.path = path};
+    heed_status status = heed__file_map(path, &bytes, &l.size, err);
+    if (status)
+        return status;
+    l.bytes = bytes;
+    for (size_t i = 0; !r->publisher && i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].looks(&l)) {
+            r->publisher = kinds[i].publisher;
+            r->read = kinds[i].read;
+        }
+    heed__file_unmap(bytes, l.size);
+    return r->publisher ? heed__pathname_format(r->weights, err, "%s", path) : HEED_OK;
+}
+
+/* ---- directories ---- */
+
+/* A config.json of Hugging Face names its model_type; heed's never does. */
+static bool is_hugging_face(const char *path)
+{
+    json_error_t why;
+    json_t *config = json_load_file(path, 0, &why);
+    const bool is = json_is_string(json_object_get(config, "model_type"));
+    json_decref(config);
+    return is;
+}
+
+/* The one file that can hold the weights; tokenisers and shortlists have other beginnings. */
+static bool may_hold_weights(const char *name)
+{
+    if (strncmp(name, "tok", 3) == 0 || strncmp(name, "lex.", 4) == 0)
+        return false;
+    return ends_with(name, ".bin") || ends_with(name, ".gguf") || ends_with(name, ".npz");
+}
+
+static heed_status look_into(const char *folder, heed__recognised *r, heed_error *err)
+{
+    heed__pathname path;
+    heed_status status = heed__pathname_in(path, folder, "config.json", err);
+    if (!status && is_hugging_face(path)) {
+        r->publisher = HEED__HUGGING_FACE;
+        return heed__pathname_format(r->weights, err, "%s", path);
+    }
+    struct stat st;
+    const bool own = !status && stat(path, &st) == 0;
+    status = heed__pathname_in(path, folder, "model.bin", err);
+    if (!status && stat(path, &st) == 0)
+        return look_at(path, r, err);
+    DIR *d = own || status ? NULL : opendir(folder);
+    for (struct dirent *e; d && !status && !r->publisher && (e = readdir(d));)
+        if (may_hold_weights(e->d_name)) {
+            status = heed__pathname_in(path, folder, e->d_name, err);
+            if (!status)
+                status = look_at(path, r, err);
+        }
+    if (d)
+        closedir(d);
+    return status;
+}
+
+heed_status heed__recognise(const char *path, heed__recognised *r, heed_error *err)
+{
+    struct stat st;
+    heed__pathname name;
+    r->publisher = HEED__NOT_FOUND_AS_SUCH;
+    r->read = NULL;
+    if (stat(path, &st) != 0)
+        return HEED_OK;
+    if (S_ISDIR(st.st_mode)) {
+        heed_status status = heed__pathname_format(r->folder, err, "%s", path);
+        return status ? status : look_into(path, r, err);
+    }
+    heed_status status = heed__pathname_split(path, r->folder, name, err);
+    return status || !S_ISREG(st.st_mode) ? status : look_at(path, r, err);
+}
