@@ -1,10 +1,10 @@
 /* cmd_lab.c: `heed lab`: lists the labs, or runs one: options, signals and messages around it. */
 #include "command.h"
 #include "labs/lab.h"
-#include "status_line.h"
+#include "train_progress.h"
+#include "train_signals.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,50 +26,6 @@ const heed_option_set lab_options = {
     .examples = examples,
 };
 
-/* ---- while it runs ---- */
-
-static volatile sig_atomic_t asked;
-
-/* The second time the signal does what it does by itself. */
-static void ask(int number)
-{
-    asked = 1;
-    signal(number, SIG_DFL);
-}
-
-static bool stop_asked(void *context)
-{
-    (void)context;
-    return asked;
-}
-
-static void show_progress(void *context, const lab_progress *p)
-{
-    struct status_line *line = context;
-    char text[256], left[32];
-    if (p->validated) {
-        status_end(line);
-        fprintf(stderr, "update %lld: %s %.4g%s\n", (long long)p->update, p->measure, p->score,
-                p->best ? " (the best so far)" : "");
-        return;
-    }
-    if (!status_due(line))
-        return;
-    double share = (double)p->update / (double)p->updates;
-    snprintf(text, sizeof text, "seed %llu  update %lld  loss %.4f  %.1f updates/s  left %s",
-             (unsigned long long)p->seed, (long long)p->update, p->loss,
-             (double)p->update / p->seconds,
-             status_duration(p->seconds * (1 - share) / share, left));
-    status_show(line, text);
-}
-
-static void write_log(void *context, heed_log_level level, const char *line)
-{
-    (void)level;
-    status_end(context);
-    fprintf(stderr, "%s\n", line);
-}
-
 /* ---- what came of it ---- */
 
 static void print_figures(const lab_session *r)
@@ -89,19 +45,20 @@ static void print_figures(const lab_session *r)
 
 static int run_lab(const lab *l, const void *settings, heed_arena *arena)
 {
-    struct status_line line;
+    struct progress p;
     heed_error err = {0};
     char time[32];
     const lab_common *common = settings;
-    lab_session r = {
-        .options = common,
-        .hooks = {show_progress, stop_asked, heed_clock_seconds, &line, {write_log, &line}},
-        .arena = arena};
-    status_begin(&line);
-    signal(SIGINT, ask);
-    signal(SIGTERM, ask);
+    lab_session r = {.options = common,
+                     .hooks = {.log = {progress_line, &p},
+                               .progress = progress_show,
+                               .stop = signals_stop,
+                               .context = &p},
+                     .arena = arena};
+    progress_begin(&p, common->json);
+    signals_catch();
     heed_status status = l->run(&r, settings, &err);
-    status_end(&line);
+    progress_end(&p);
     if (status) {
         complain("%s", err.text);
         if (status == HEED_ARGUMENT)
@@ -109,38 +66,71 @@ static int run_lab(const lab *l, const void *settings, heed_arena *arena)
         return status == HEED_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     }
     if (r.stopped) {
-        fprintf(stderr, "stopped; the weights so far are in '%s'\n", common->folder);
+        fprintf(stderr, "stopped and saved; go on with: %s --resume %s\n", l->options->command,
+                r.folder);
         return EXIT_INTERRUPTED;
     }
     if (common->json) {
         fputs(lab_results(&r, l, settings), stdout);
     } else {
         print_figures(&r);
-        printf("trained %s; the model, results.json and pictures are in '%s'\n",
-               status_duration(r.seconds, time), common->folder);
+        printf("trained %s; the model, results.json and pictures are in '%s', curves in "
+               "training/\n",
+               status_duration(r.seconds, time), r.folder);
     }
     return EXIT_DONE;
 }
 
-/* --quick stands for a preset, which must be known before the other options are read.  NULL after
- * saying what is wrong. */
-static const char **quick_words(heed_arena *arena, int *argc, const char *const *argv)
+/* The value of --resume, NULL if it is not there. */
+static const char *resumed(int argc, const char *const *argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--resume") == 0 && i + 1 < argc)
+            return argv[i + 1];
+        if (strncmp(argv[i], "--resume=", 9) == 0)
+            return argv[i] + 9;
+    }
+    return NULL;
+}
+
+/* --quick stands for a preset, and --resume for the options that the run was begun with: both must
+ * be known before the other options are read.  NULL after saying what is wrong. */
+static const char **all_words(heed_arena *arena, int *argc, const char *const *argv)
 {
     const char **words = heed_arena_allocate(arena, sizeof *words * (size_t)(*argc + 2));
-    bool quick = false, preset = false;
+    const char *folder = resumed(*argc, argv);
+    const size_t room = folder ? strlen(folder) + sizeof "/config.json" : 1;
+    char *path = heed_arena_allocate(arena, room);
+    bool quick = false, preset = false, model = false;
     for (int i = 0; words && i < *argc; i++) {
         quick |= strcmp(argv[i], "--quick") == 0;
         preset |= strncmp(argv[i], "--preset", 8) == 0;
+        model |= strncmp(argv[i], "--model", 7) == 0 || strcmp(argv[i], "-m") == 0;
         words[i] = argv[i];
     }
-    if (!words || (quick && preset)) {
-        complain("%s",
-                 words ? "options '--quick' and '--preset' exclude each other" : "out of memory");
+    if (!words || !path) {
+        complain("out of memory");
         return NULL;
     }
-    if (quick) {
-        words[(*argc)++] = "--preset";
-        words[(*argc)++] = "quick";
+    if (quick && preset) {
+        complain("options '--quick' and '--preset' exclude each other");
+        return NULL;
+    }
+    if (folder && (quick || preset || model)) {
+        complain("options '--resume' and '%s' exclude each other", quick    ? "--quick"
+                                                                   : preset ? "--preset"
+                                                                            : "--model");
+        return NULL;
+    }
+    if (folder)
+        snprintf(path, room, "%s/config.json", folder);
+    if (folder && access(path, F_OK) != 0) {
+        complain("cannot resume '%s': there is no lab in it", folder);
+        return NULL;
+    }
+    if (quick || folder) {
+        words[(*argc)++] = quick ? "--preset" : "--config";
+        words[(*argc)++] = quick ? "quick" : path;
     }
     return words;
 }
@@ -150,7 +140,7 @@ static int begin_lab(const lab *l, int argc, const char *const *argv)
     invocation in = {.exit_code = EXIT_FAILED};
     heed_arena *arena = heed_arena_new(NULL, NULL);
     void *settings = arena ? heed_arena_allocate(arena, l->settings) : NULL;
-    const char **words = settings ? quick_words(arena, &argc, argv) : NULL;
+    const char **words = settings ? all_words(arena, &argc, argv) : NULL;
     int code = EXIT_FAILED;
     if (!settings) {
         complain("out of memory");

@@ -3,10 +3,9 @@
 #include "command.h"
 #include "option_groups.h"
 #include "train_progress.h"
+#include "train_signals.h"
 
 #include <heed/task.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,75 +45,6 @@ const heed_option_set train_options = {
     .groups = train_groups,
 };
 
-/* ---- signals ---- */
-
-/* A thread waits for them.  The first asks the trainer to save and stop; while there is nothing to
- * save yet, it removes what is prepared and ends the program, because learning a vocabulary cannot
- * be interrupted.  The second does not wait. */
-static struct {
-    pthread_mutex_t lock;
-    bool asked;
-    const char *preparing; /* the folder; NULL: it is there, or none is made */
-} stop = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool stop_asked(void *context)
-{
-    (void)context;
-    pthread_mutex_lock(&stop.lock);
-    bool asked = stop.asked;
-    pthread_mutex_unlock(&stop.lock);
-    return asked;
-}
-
-static void set_preparing(const char *folder)
-{
-    pthread_mutex_lock(&stop.lock);
-    stop.preparing = folder;
-    pthread_mutex_unlock(&stop.lock);
-}
-
-static void *wait_for_signals(void *context)
-{
-    const sigset_t *signals = context;
-    for (int number;;) {
-        if (sigwait(signals, &number) != 0)
-            continue;
-        pthread_mutex_lock(&stop.lock);
-        if (stop.asked)
-            _exit(EXIT_INTERRUPTED);
-        stop.asked = true;
-        /* Behind the ^C that a terminal shows. */
-        fprintf(stderr, "%sstopping ...%s\n", isatty(STDERR_FILENO) ? "\n" : "",
-                stop.preparing ? "" : " (a second time: without a save)");
-        if (stop.preparing) {
-            heed_trainer_discard(stop.preparing, NULL);
-            _exit(EXIT_INTERRUPTED);
-        }
-        pthread_mutex_unlock(&stop.lock);
-    }
-    return NULL;
-}
-
-/* Before any other thread is made, so that none of them takes the signals. */
-static void catch_signals(void)
-{
-    static sigset_t signals;
-    pthread_t thread;
-    signal(SIGINT, SIG_DFL); /* a shell may have it ignored in the background */
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    if (signal(SIGHUP, SIG_DFL) == SIG_IGN) /* nohup: goes on without its terminal */
-        signal(SIGHUP, SIG_IGN);
-    else
-        sigaddset(&signals, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    if (pthread_create(&thread, NULL, wait_for_signals, &signals) == 0)
-        pthread_detach(thread);
-    else
-        pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
-}
-
 /* ---- running ---- */
 
 static int finish(const struct settings *s, struct progress *p, const heed_train_result *r)
@@ -136,7 +66,7 @@ static int run(const struct settings *s, heed_trainer *t, struct progress *p)
     heed_train_result result;
     heed_train_forecast forecast;
     if (!s->dry_run)
-        set_preparing(NULL);
+        signals_prepare(NULL);
     heed_status status =
         s->dry_run ? heed_trainer_forecast(t, &forecast, &err) : heed_trainer_run(t, &result, &err);
     if (status) {
@@ -162,14 +92,14 @@ static int train(struct settings *s, const invocation *in)
     s->recipe.origins = in->origins;
     progress_begin(&p, s->json);
     heed_train_hooks hooks = {
-        .log = {progress_line, &p}, .progress = progress_show, .stop = stop_asked, .context = &p};
-    set_preparing(s->resume ? NULL : s->folder);
-    catch_signals();
+        .log = {progress_line, &p}, .progress = progress_show, .stop = signals_stop, .context = &p};
+    signals_prepare(s->resume ? NULL : s->folder);
+    signals_catch();
     heed_trainer *t = s->resume ? heed_trainer_resume(s->resume, &s->recipe, &hooks, NULL, &err)
                                 : heed_trainer_new(s->folder, &s->recipe, &hooks, NULL, &err);
     int code = t ? run(s, t, &p) : EXIT_FAILED;
     if (!t) {
-        set_preparing(NULL); /* what failed because a signal removes it waits here for the end */
+        signals_prepare(NULL); /* what failed because a signal removes it waits here for the end */
         progress_end(&p);
         complain("%s", err.text);
         if (err.status == HEED_ARGUMENT) {
@@ -178,7 +108,7 @@ static int train(struct settings *s, const invocation *in)
         }
     }
     heed_trainer_free(t);
-    set_preparing(NULL);
+    signals_prepare(NULL);
     return code;
 }
 

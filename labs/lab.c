@@ -109,288 +109,333 @@ const char *lab_results(const lab_session *r, const lab *l, const void *settings
 
 /* ---- files ---- */
 
-static const char *path_of(const lab_session *r, const char *name, char path[4096])
-{
-    snprintf(path, 4096, "%s/%s", r->options->folder, name);
-    return path;
-}
-
 heed_status lab_write(lab_session *r, const char *name, const char *text, heed_error *err)
 {
     char path[4096];
     if (!text)
         return lab_fail(err, HEED_MEMORY, "out of memory for '%s'", name);
-    return heed_text_save(path_of(r, name, path), text, err);
+    snprintf(path, sizeof path, "%s/%s", r->folder, name);
+    return heed_text_save(path, text, err);
 }
 
-static heed_status make_folder(const lab_session *r, heed_error *err)
+/* Where the model of a seed is trained. */
+static const char *seed_folder(const lab_session *r, uint64_t seed)
 {
-    const char *folder = r->options->folder;
-    if (!folder)
+    const size_t n = strlen(r->folder) + 32;
+    char *path = r->options->seeds > 1 ? heed_arena_allocate(r->arena, n) : NULL;
+    if (r->options->seeds == 1)
+        return r->folder;
+    if (path)
+        snprintf(path, n, "%s/seed-%llu", r->folder, (unsigned long long)seed);
+    return path;
+}
+
+static bool is_there(const char *folder, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static heed_status choose_folder(lab_session *r, heed_error *err)
+{
+    const lab_common *o = r->options;
+    r->folder = o->resume ? o->resume : o->folder;
+    if (!r->folder)
         return lab_fail(err, HEED_ARGUMENT, "missing option '--model': the directory to make");
-    if (strlen(folder) > 4000)
-        return lab_fail(err, HEED_ARGUMENT, "the name given to '--model' is too long");
-    if (mkdir(folder, 0777) != 0)
-        return lab_fail(err, HEED_IO, "cannot make the directory '%s': %s", folder,
-                        errno == EEXIST ? "it is there already, choose another name"
-                                        : strerror(errno));
+    if (strlen(r->folder) > 4000)
+        return lab_fail(err, HEED_ARGUMENT, "the name given to '%s' is too long",
+                        o->resume ? "--resume" : "--model");
+    if (o->resume && !is_there(r->folder, "config.json"))
+        return lab_fail(err, HEED_IO, "cannot resume '%s': there is no lab in it", r->folder);
     return HEED_OK;
 }
 
-static heed_status write_folder(lab_session *r, const lab *l, const void *settings,
-                                const heed_params *params, heed_error *err)
+/* The folder around those of several seeds; config.json says with which options to resume. */
+static heed_status make_outer_folder(lab_session *r, const lab *l, const void *settings,
+                                     heed_error *err)
 {
-    char path[4096];
-    heed_status status = heed_params_save(params, path_of(r, "model.safetensors", path), err);
-    if (status || (status = lab_write(r, "config.json",
-                                      heed_option_config(l->options, settings, r->arena), err)))
-        return status;
-    return lab_write(r, "results.json", lab_results(r, l, settings), err);
+    if (r->options->seeds == 1 || r->options->resume)
+        return HEED_OK; /* the trainer makes it, or it is there */
+    if (mkdir(r->folder, 0777) != 0)
+        return lab_fail(err, HEED_IO, "cannot make the directory '%s': %s", r->folder,
+                        errno == EEXIST ? "it is there already, choose another name"
+                                        : strerror(errno));
+    return lab_write(r, "config.json", heed_option_config(l->options, settings, r->arena), err);
+}
+
+/* ---- a system as a task ---- */
+
+struct model {
+    lab_session *run;
+    const lab *lab;
+    const void *settings;
+    const lab_system *system;
+    heed_params *params[HEED_MAX_SETS];
+};
+
+static int sets_of(const lab_system *system)
+{
+    return system->sets > 1 ? system->sets : 1;
+}
+
+static void free_sets(struct model *m)
+{
+    for (int k = 0; k < sets_of(m->system); k++) {
+        heed_params_free(m->params[k]);
+        m->params[k] = NULL;
+    }
+}
+
+/* Sets draw their first weights from seeds of their own: names may be alike. */
+static heed_status build_sets(struct model *m, heed_error *err)
+{
+    for (int k = 0; k < sets_of(m->system); k++) {
+        if (!(m->params[k] = heed_params_new(NULL, err)))
+            return err->status;
+        m->system->build(m->system->context, k, heed_params_scope(m->params[k]));
+        if (heed_params_finish(m->params[k], m->run->seed + 1000003 * (uint64_t)k, err))
+            return err->status;
+    }
+    return HEED_OK;
+}
+
+static heed_status open_model(void *self, const char *folder, bool new_folder, heed_error *err)
+{
+    struct model *m = self;
+    const char *weights = m->run->options->weights;
+    heed_status status = build_sets(m, err);
+    (void)folder;
+    return !status && new_folder && weights ? heed_params_load(m->params[0], weights, err) : status;
+}
+
+static heed_params *params_of(void *self, int set)
+{
+    return ((struct model *)self)->params[set];
+}
+
+static heed_status describe(void *self, const char *folder, heed_error *err)
+{
+    const struct model *m = self;
+    const char *config = heed_option_config(m->lab->options, m->settings, m->run->arena);
+    char path[4096 + 16];
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    return config ? heed_text_save(path, config, err)
+                  : lab_fail(err, HEED_MEMORY, "out of memory for '%s'", path);
+}
+
+static heed_status next(void *self, int64_t update, int micros, heed_portion *portion,
+                        heed_error *err)
+{
+    const lab_system *s = ((struct model *)self)->system;
+    return s->next(s->context, update, micros, portion, err);
+}
+
+static heed_tensor *loss(void *self, heed_tape *t, const heed_pass *pass, double *sum)
+{
+    const lab_system *s = ((struct model *)self)->system;
+    return s->loss(s->context, t, pass, sum);
+}
+
+static int data(void *self, heed_fingerprint *out)
+{
+    const lab_system *s = ((struct model *)self)->system;
+    return s->data(s->context, out);
+}
+
+static heed_status validate(void *self, heed_tape *t, heed_measure *out, int *count,
+                            heed_error *err)
+{
+    const lab_system *s = ((struct model *)self)->system;
+    return s->validate(s->context, t, out, count, err);
 }
 
 /* ---- training ---- */
 
-/* A curve of at most POINTS points: when it is full, every other one goes. */
-#define POINTS 400
-struct curve {
-    double x[POINTS], y[POINTS];
-    int64_t count;
-};
+enum { CURVE_POINTS = 400, MAY_CHANGE = 32 };
 
-static void add_point(struct curve *c, double x, double y)
-{
-    if (c->count == POINTS) {
-        c->count /= 2;
-        for (int64_t i = 0; i < c->count; i++) {
-            c->x[i] = c->x[2 * i + 1];
-            c->y[i] = c->y[2 * i + 1];
-        }
-    }
-    c->x[c->count] = x;
-    c->y[c->count++] = y;
-}
-
-/* One model in training. */
-struct training {
-    lab_session *run;
-    const lab_system *system;
-    heed_params *params;
-    heed_tape *tape;
-    heed_optimizer *optimizer;
-    heed_real *best;   /* weights */
-    double best_score; /* and their validation */
-    double begun;
-    struct curve *loss, *valid;
-};
-
-static void show(const struct training *k, lab_progress *p)
-{
-    p->seed = k->run->seed;
-    p->updates = k->run->options->updates;
-    p->seconds = k->run->hooks.now() - k->begun;
-    p->measure = k->system->measure;
-    k->run->hooks.progress(k->run->hooks.context, p);
-}
-
-static void keep(struct training *k)
-{
-    memcpy(k->best, heed_params_values(k->params),
-           (size_t)heed_params_size(k->params) * sizeof *k->best);
-}
-
-static void validate(struct training *k, int64_t update)
-{
-    heed_tape_set_recording(k->tape, false);
-    heed_tape_set_training(k->tape, false);
-    double score = k->system->validate(k->system->context, k->tape);
-    heed_tape_set_recording(k->tape, true);
-    heed_tape_set_training(k->tape, true);
-    bool best = score < k->best_score;
-    if (best) {
-        k->best_score = score;
-        keep(k);
-    }
-    add_point(k->valid, (double)update, score);
-    show(k, &(lab_progress){.update = update, .validated = true, .score = score, .best = best});
-}
-
-static heed_status update(struct training *k, const heed_schedule *schedule, int64_t step,
-                          double *loss, heed_error *err)
-{
-    const lab_common *o = k->run->options;
-    heed_rng rng =
-        heed_rng_stream(&(heed_rng_key){.seed = k->run->seed, .step = (uint64_t)step, .node = 1});
-    heed_tape_reset(k->tape);
-    heed_tape_step(k->tape, (uint64_t)step, 0, 0);
-    heed_tensor *y = k->system->loss(k->system->context, k->tape, &rng);
-    if (heed_backward(k->tape, y))
-        return lab_fail(err, heed_tape_error(k->tape)->status, "%s",
-                        heed_tape_error(k->tape)->text);
-    *loss = (double)heed_tensor_data(y)[0];
-    int threads = heed_tape_threads(k->tape);
-    if (!isfinite(heed_grad_norm(k->params, threads)))
-        return lab_fail(err, HEED_NUMERIC, "update %lld: the gradient is not finite",
-                        (long long)step);
-    if (o->clip_value > 0)
-        heed_clip_value(k->params, o->clip_value, threads);
-    if (o->clip_norm > 0)
-        heed_clip_norm(k->params, o->clip_norm, threads);
-    heed_optimizer_step(k->optimizer, heed_schedule_rate(schedule, step), threads);
-    return HEED_OK;
-}
-
-static heed_status train_loop(struct training *k, heed_error *err)
-{
-    const lab_common *o = k->run->options;
-    heed_schedule_kind kind = o->rate_end > 0 ? HEED_SCHEDULE_COSINE : HEED_SCHEDULE_CONSTANT;
-    heed_schedule schedule = {
-        .kind = kind, .rate = o->rate, .total = o->updates, .floor = o->rate_end};
-    int64_t every = o->updates / POINTS + 1, done = 0;
-    double sum = 0;
-    k->begun = k->run->hooks.now();
-    while (done < o->updates && !(k->run->stopped = k->run->hooks.stop(k->run->hooks.context))) {
-        double loss = 0;
-        if (update(k, &schedule, ++done, &loss, err))
-            return err->status;
-        sum += loss / (double)every;
-        if (done % every == 0) {
-            add_point(k->loss, (double)done, sum);
-            sum = 0;
-        }
-        show(k, &(lab_progress){.update = done, .loss = loss});
-        if (done % o->valid_every == 0)
-            validate(k, done);
-    }
-    if (done == 0 || done % o->valid_every)
-        validate(k, done);
-    k->run->seconds += k->run->hooks.now() - k->begun;
-    return HEED_OK;
-}
-
-static heed_status draw_curves(const struct training *k, heed_error *err)
-{
-    lab_session *r = k->run;
-    char name[64] = "curves.svg", title[64];
-    const char *svg;
-    heed_curve loss = {"training", k->loss->x, k->loss->y, k->loss->count};
-    heed_curve valid = {"validation", k->valid->x, k->valid->y, k->valid->count};
-    heed_curve_panel panels[] = {{"loss", &loss, 1, true}, {k->system->measure, &valid, 1, true}};
-    snprintf(title, sizeof title, "seed %llu", (unsigned long long)r->seed);
-    if (r->options->seeds > 1)
-        snprintf(name, sizeof name, "curves-%llu.svg", (unsigned long long)r->seed);
-    heed_status status = heed_curves_svg(title, "updates", panels, 2, r->arena, &svg, err);
-    return status ? status : lab_write(r, name, svg, err);
-}
-
-/* Trains params, whose layers the system's context has.  *weights, in the arena, are the best on
- * validation; *score is how good they are. */
-static heed_status train(lab_session *r, const lab_system *system, heed_params *params,
-                         heed_tape *tape, heed_real **weights, double *score, heed_error *err)
+static heed_loop_options loop_of(const lab_session *r)
 {
     const lab_common *o = r->options;
-    heed_optimizer_options options = {.kind = (heed_optimizer_kind)o->optimizer,
-                                      .momentum = o->momentum,
-                                      .beta2 = 0.999,
-                                      .eps = 1e-8};
-    struct training k = {
-        .run = r, .system = system, .params = params, .tape = tape, .best_score = INFINITY};
-    k.loss = heed_arena_allocate(r->arena, sizeof *k.loss);
-    k.valid = heed_arena_allocate(r->arena, sizeof *k.valid);
-    k.best = heed_arena_allocate(r->arena, (size_t)heed_params_size(params) * sizeof *k.best);
-    k.optimizer = heed_optimizer_new(params, &options, NULL, err);
-    if (!k.loss || !k.valid || !k.best || !k.optimizer) {
-        heed_optimizer_free(k.optimizer);
-        return lab_fail(err, HEED_MEMORY, "out of memory for training");
+    return (heed_loop_options){
+        .accumulate = 1,
+        .max_updates = o->updates ? o->updates : HEED_NO_UPDATES,
+        .optimizer = o->optimizer,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .eps = 1e-8,
+        .momentum = o->momentum,
+        .schedule = o->rate_end > 0 ? HEED_SCHEDULE_COSINE : HEED_SCHEDULE_CONSTANT,
+        .rate = o->rate,
+        .rate_floor = o->rate_end,
+        .clip = o->clip_norm,
+        .clip_value = o->clip_value,
+        .valid_every = o->valid_every,
+        .save_every = o->save_every,
+        .save_minutes = o->save_minutes,
+        .keep = 2,
+        .log_every = o->updates / CURVE_POINTS + 1,
+        .threads = o->threads,
+        .seed = (int64_t)r->seed,
+    };
+}
+
+/* On resume: what says how a run is shown, when it ends, and what is tested. */
+static void list_changes(const lab_session *r, const lab_system *system,
+                         const char *names[MAY_CHANGE])
+{
+    static const char *const all[] = {"model", "resume", "weights", "quick",
+                                      "json",  "seeds",  "updates", NULL};
+    int n = 0;
+    for (int i = 0; all[i]; i++)
+        if (strcmp(all[i], "updates") != 0 || !(r->options->rate_end > 0))
+            names[n++] = all[i];
+    for (int i = 0; system->may_change && system->may_change[i] && n + 1 < MAY_CHANGE; i++)
+        names[n++] = system->may_change[i];
+    names[n] = NULL;
+}
+
+/* The best measure, with a name that outlives the trainer. */
+static heed_measure keep_measure(const lab_session *r, heed_measure best)
+{
+    const size_t n = best.name ? strlen(best.name) + 1 : 0;
+    char *name = n ? heed_arena_allocate(r->arena, n) : NULL;
+    best.name = name ? memcpy(name, best.name, n) : NULL;
+    return best;
+}
+
+/* Trains the model of r->seed, or goes on with that, to its end or until somebody asks to stop. */
+static heed_status train(struct model *m, heed_measure *best, heed_error *err)
+{
+    lab_session *r = m->run;
+    const lab_system *s = m->system;
+    const char *folder = seed_folder(r, r->seed), *names[MAY_CHANGE];
+    const heed_loop_options loop = loop_of(r);
+    list_changes(r, s, names);
+    const heed_task task = {.self = m,
+                            .loop = &loop,
+                            .options = m->lab->options,
+                            .values = m->settings,
+                            .values_size = m->lab->settings,
+                            .may_change = names,
+                            .unit = s->unit,
+                            .sets = s->sets,
+                            .set_names = s->set_names,
+                            .best = s->best,
+                            .open = open_model,
+                            .params = params_of,
+                            .describe = describe,
+                            .data = s->data ? data : NULL,
+                            .next = s->next ? next : NULL,
+                            .loss = loss,
+                            .validate = validate};
+    if (!folder)
+        return lab_fail(err, HEED_MEMORY, "out of memory for a path");
+    const bool resume =
+        r->options->resume && (r->options->seeds == 1 || is_there(folder, "training"));
+    heed_trainer *t = heed_trainer_open(folder, &task, resume, &r->hooks, NULL, err);
+    heed_train_result result;
+    if (t && resume) /* other options, where they are allowed */
+        describe(m, r->folder, err);
+    if (t && !err->status && !heed_trainer_run(t, &result, err)) {
+        r->stopped = result.reason == HEED_TRAIN_ASKED;
+        r->seconds += result.last.seconds;
+        *best = keep_measure(r, result.last.best);
     }
-    k.loss->count = k.valid->count = 0;
-    keep(&k);
-    if (!train_loop(&k, err))
-        draw_curves(&k, err);
-    *weights = k.best;
-    *score = k.best_score;
-    heed_optimizer_free(k.optimizer);
+    heed_trainer_free(t);
+    free_sets(m);
     return err->status;
 }
 
-/* ---- the whole ---- */
+/* ---- measuring ---- */
 
-/* What has been trained, a model for each seed. */
-enum { SEEDS = 100 };
-struct models {
-    heed_params *params; /* the set built last, whose layers the system's context has */
-    heed_real *weights[SEEDS];
-    double scores[SEEDS];
-    int64_t count, best;
-};
-
-static heed_params *build(const lab_session *r, const lab_system *system, heed_error *err)
+/* The best weights of the model of r->seed, in layers built anew. */
+static heed_status load_model(struct model *m, heed_error *err)
 {
-    heed_params *p = heed_params_new(NULL, err);
-    if (!p)
-        return NULL;
-    system->build(system->context, heed_params_scope(p));
-    if (!heed_params_finish(p, r->seed, err) &&
-        (!r->options->weights || !heed_params_load(p, r->options->weights, err)))
-        return p;
-    heed_params_free(p);
-    return NULL;
-}
-
-static heed_status train_all(lab_session *r, const lab_system *system, heed_tape *tape,
-                             struct models *m, heed_error *err)
-{
-    for (; m->count < r->options->seeds && !r->stopped; m->count++) {
-        int64_t i = m->count;
-        r->seed = (uint64_t)(r->options->seed + i);
-        heed_params_free(m->params);
-        if (!(m->params = build(r, system, err)) ||
-            train(r, system, m->params, tape, &m->weights[i], &m->scores[i], err))
-            return err->status;
-        m->best = m->scores[i] < m->scores[m->best] ? i : m->best;
+    const char *folder = seed_folder(m->run, m->run->seed);
+    heed_status status = folder ? build_sets(m, err) : HEED_MEMORY;
+    for (int k = 0; !status && k < sets_of(m->system); k++) {
+        char path[4096 + 128];
+        snprintf(path, sizeof path, "%s/model%s%s.safetensors", folder, k ? "-" : "",
+                 k ? m->system->set_names[k] : "");
+        status = heed_params_load(m->params[k], path, err);
     }
-    return HEED_OK;
+    return status;
 }
 
-/* Puts the weights of model i into the layers. */
-static void take_weights(const struct models *m, int64_t i)
+static heed_status copy_model(const struct model *m, heed_error *err)
 {
-    memcpy(heed_params_values(m->params), m->weights[i],
-           (size_t)heed_params_size(m->params) * sizeof *m->weights[i]);
+    heed_status status = HEED_OK;
+    for (int k = 0; !status && m->run->options->seeds > 1 && k < sets_of(m->system); k++) {
+        char path[4096 + 128];
+        snprintf(path, sizeof path, "%s/model%s%s.safetensors", m->run->folder, k ? "-" : "",
+                 k ? m->system->set_names[k] : "");
+        status = heed_params_save(m->params[k], path, err);
+    }
+    return status;
 }
 
-static heed_status evaluate_all(lab_session *r, const lab_system *system, heed_tape *tape,
-                                const struct models *m, heed_error *err)
+static heed_status evaluate(struct model *m, const heed_measure *best, heed_tape *t,
+                            heed_error *err)
 {
+    lab_session *r = m->run;
+    const lab_system *s = m->system;
+    if (load_model(m, err))
+        return err->status;
+    lab_report(r, best->value, LAB_NO_TARGET, 0, "validation, %s", best->name ? best->name : "");
+    if (s->evaluate(s->context, r, t, err))
+        return err->status;
+    if (r->chosen && (copy_model(m, err) || s->draw(s->context, r, t, err)))
+        return err->status;
+    return heed_tape_error(t)->status
+               ? lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text)
+               : HEED_OK;
+}
+
+static bool is_better(const heed_measure *a, const heed_measure *b)
+{
+    return a->larger_is_better ? a->value > b->value : a->value < b->value;
+}
+
+static heed_status evaluate_all(struct model *m, const heed_measure *best, heed_error *err)
+{
+    lab_session *r = m->run;
+    int64_t chosen = 0;
+    heed_tape *tape = heed_tape_new(
+        &(heed_tape_options){.threads = (int)r->options->threads, .log = r->hooks.log}, err);
+    if (!tape)
+        return err->status;
+    for (int64_t i = 1; i < r->options->seeds; i++)
+        chosen = is_better(&best[i], &best[chosen]) ? i : chosen;
     heed_tape_set_recording(tape, false);
     heed_tape_set_training(tape, false);
-    for (int64_t i = 0; i < m->count; i++) {
+    for (int64_t i = 0; i < r->options->seeds && !err->status; i++) {
         r->seed = (uint64_t)(r->options->seed + i);
-        r->chosen = i == m->best;
-        take_weights(m, i);
-        lab_report(r, m->scores[i], LAB_NO_TARGET, 0, "%s", system->measure);
-        if (system->evaluate(system->context, r, tape, err) ||
-            (r->chosen && system->draw(system->context, r, tape, err)))
-            return err->status;
+        r->chosen = i == chosen;
+        evaluate(m, &best[i], tape, err);
+        free_sets(m);
     }
-    return HEED_OK;
+    heed_tape_free(tape);
+    return err->status;
 }
 
 heed_status lab_experiment(lab_session *r, const lab *l, const void *settings,
                            const lab_system *system, heed_error *err)
 {
-    struct models m = {0};
-    if (make_folder(r, err))
+    const int64_t seeds = r->options->seeds;
+    struct model m = {.run = r, .lab = l, .settings = settings, .system = system};
+    heed_measure *best = heed_arena_allocate(r->arena, sizeof *best * (size_t)seeds);
+    if (!best)
+        return lab_fail(err, HEED_MEMORY, "out of memory for the scores of %lld seeds",
+                        (long long)seeds);
+    if (choose_folder(r, err) || make_outer_folder(r, l, settings, err))
         return err->status;
-    heed_tape *tape = heed_tape_new(
-        &(heed_tape_options){.threads = (int)r->options->threads, .log = r->hooks.log}, err);
-    if (tape && !train_all(r, system, tape, &m, err) &&
-        (r->stopped || !evaluate_all(r, system, tape, &m, err))) {
-        take_weights(&m, m.best);
-        write_folder(r, l, settings, m.params, err);
+    for (int64_t i = 0; i < seeds && !r->stopped; i++) {
+        r->seed = (uint64_t)(r->options->seed + i);
+        if (train(&m, &best[i], err))
+            return err->status;
     }
-    heed_tape_free(tape);
-    heed_params_free(m.params);
-    if (err->status)
-        rmdir(r->options->folder); /* if nothing is in it yet */
-    return err->status;
+    if (r->stopped || evaluate_all(&m, best, err))
+        return err->status;
+    return lab_write(r, "results.json", lab_results(r, l, settings), err);
 }

@@ -1,9 +1,10 @@
-/* lab.h: what the labs share: options, the training loop, figures, the model directory.
+/* lab.h: what the labs share: options, training, figures, the model directory.
  *
  * A lab is a paper's own system on the paper's own tasks, in files that can be read beside it and
  * that see the public headers only.  `heed lab NAME` parses its options, gives it a session, and
- * prints the figures that it reports.  The lab describes its system to lab_experiment, which does
- * the rest: trains, validates, keeps the best, writes the model directory. */
+ * prints the figures that it reports.  The lab describes its system to lab_experiment, which hands
+ * it to the library's training loop (saves, resume, logs, curves), once for each seed, and has the
+ * best one measured and drawn. */
 #ifndef HEED_LABS_LAB_H
 #define HEED_LABS_LAB_H
 
@@ -12,15 +13,18 @@
 
 /* Options of every lab. */
 typedef struct lab_common {
-    const char *folder, *weights;
+    const char *folder, *resume, *weights;
     bool quick, json;
-    int64_t updates, batch, valid_every, seed, seeds, threads;
+    int64_t updates, batch, valid_every, save_every, seed, seeds, threads;
+    double save_minutes;
     int optimizer; /* heed_optimizer_kind */
     double rate, rate_end, momentum, clip_norm, clip_value;
 } lab_common;
 #define LAB_OPTIONS(owner, at)                                                                     \
     HEED_OPTION_TEXT(owner, at.folder, "model", NULL, "DIR",                                       \
                      "where the model is made; must not be there yet"),                            \
+        HEED_OPTION_TEXT(owner, at.resume, "resume", NULL, "DIR",                                  \
+                         "go on with a run that was interrupted, or with more --updates"),         \
         HEED_OPTION_BOOL(owner, at.quick, "quick", NULL,                                           \
                          "a small run of seconds: the same as --preset quick"),                    \
         HEED_OPTION_BOOL(owner, at.json, "json", NULL, "print the results as JSON"),               \
@@ -31,6 +35,10 @@ typedef struct lab_common {
         HEED_OPTION_INT(owner, at.seeds, "seeds", "1", 1, 100, "N",                                \
                         "train so many times, with seeds from --seed on; the best on "             \
                         "validation is kept, all are reported"),                                   \
+        HEED_OPTION_INT(owner, at.save_every, "save-every", "0", 0, 1000000000, "N",               \
+                        "save also every N updates; validations save in any case"),                \
+        HEED_OPTION_REAL(owner, at.save_minutes, "save-minutes", "15", 0, 1e7, "N",                \
+                         "save also every N minutes"),                                             \
         HEED_OPTION_INT(owner, at.threads, "threads", NULL, 1, 64, "N",                            \
                         "threads to use; all processors if not given")
 /* Those whose defaults are the lab's own. */
@@ -52,26 +60,6 @@ typedef struct lab_common {
         HEED_OPTION_REAL(owner, at.clip_value, "clip-value", clip_value_, 0, 1e9, "R",             \
                          "largest element of a gradient; 0: none")
 
-/* Where a training is. */
-typedef struct lab_progress {
-    uint64_t seed;
-    int64_t update, updates;
-    double loss;    /* of this update */
-    double seconds; /* since this seed's training began */
-    bool validated; /* then: */
-    const char *measure;
-    double score;
-    bool best; /* of all so far */
-} lab_progress;
-/* What the program does for a lab. */
-typedef struct lab_hooks {
-    void (*progress)(void *context, const lab_progress *p); /* after each update and validation */
-    bool (*stop)(void *context);                            /* asked before each update */
-    double (*now)(void); /* seconds of a clock that only goes forward */
-    void *context;
-    heed_log_sink log; /* where HEED_PROFILE's table goes */
-} lab_hooks;
-
 /* A measured number and what was to be reached: AT_MOST, AT_LEAST, or nothing. */
 typedef enum lab_relation { LAB_NO_TARGET, LAB_AT_MOST, LAB_AT_LEAST } lab_relation;
 typedef struct lab_figure {
@@ -84,26 +72,37 @@ bool lab_figure_met(const lab_figure *f);
 
 typedef struct lab_session {
     const lab_common *options;
-    lab_hooks hooks;
+    heed_train_hooks hooks;
     heed_arena *arena;   /* for as long as the run */
+    const char *folder;  /* that is made, or resumed */
     lab_figure *figures; /* (count) */
     int count, room;
     uint64_t seed;  /* of the model at hand */
     bool chosen;    /* it is the one that is kept: its figures have targets */
-    bool stopped;   /* by hooks.stop */
-    double seconds; /* of training, validation included */
+    bool stopped;   /* by hooks.stop: the run can be resumed */
+    double seconds; /* of training, validation included, earlier runs too */
 } lab_session;
 
-/* A system that is to be trained and measured.  The context is the lab's own. */
+/* A system that is to be trained and measured.  The context is the lab's own.  Functions with
+ * heed_task's names do what they do there (train.h). */
 typedef struct lab_system {
     void *context;
-    /* Declares the parameters, once for each seed: what follows uses those declared last. */
-    void (*build)(void *context, heed_scope s);
-    /* One update's loss, built on a tape that is ready for it, from examples drawn with rng. */
-    heed_tensor *(*loss)(void *context, heed_tape *t, const heed_rng *rng);
-    /* Better the smaller it is; what it measures, for the progress line. */
-    double (*validate)(void *context, heed_tape *t);
-    const char *measure;
+    const char *unit;             /* of the loss */
+    int sets;                     /* of parameters, in the order in which they take turns; 0: one */
+    const char *const *set_names; /* if there are several: "generator", "critic" */
+    const char *best;             /* the measure that decides; NULL: the first */
+    const char *const *may_change; /* on resume: options of the tests; ended by NULL, or NULL */
+    /* Declares the parameters of a set, once for each seed: what follows uses those declared
+     * last. */
+    void (*build)(void *context, int set, heed_scope s);
+    /* The loss of one micro-batch, pass->weight times the mean over its examples; examples are
+     * drawn with pass->rng, or were by next. */
+    heed_tensor *(*loss)(void *context, heed_tape *t, const heed_pass *pass, double *sum);
+    heed_status (*next)(void *context, int64_t update, int micros, heed_portion *portion,
+                        heed_error *err);              /* or NULL */
+    int (*data)(void *context, heed_fingerprint *out); /* or NULL */
+    heed_status (*validate)(void *context, heed_tape *t, heed_measure *out, int *count,
+                            heed_error *err);
     /* Reports figures; draws pictures of the model that is kept. */
     heed_status (*evaluate)(void *context, lab_session *r, heed_tape *t, heed_error *err);
     heed_status (*draw)(void *context, lab_session *r, heed_tape *t, heed_error *err);
@@ -120,9 +119,10 @@ typedef struct lab {
 #define LAB_DECLARE(name) extern const lab lab_##name;
 LAB_LIST(LAB_DECLARE)
 
-/* The whole of it: makes the model directory, trains the system once for each seed, keeps the one
- * that is best on validation, evaluates all, draws, and writes model.safetensors, config.json,
- * results.json and curves.svg. */
+/* The whole of it: trains the system once for each seed, or goes on with that, evaluates all, keeps
+ * the one that is best on validation, draws, and writes model.safetensors, config.json,
+ * results.json; log and curves are in training/.  With several seeds each has a folder of its own,
+ * seed-1, and the best one's weights are copied. */
 heed_status lab_experiment(lab_session *r, const lab *l, const void *settings,
                            const lab_system *system, heed_error *err);
 

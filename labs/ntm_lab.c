@@ -95,9 +95,10 @@ struct system {
     ntm machine;
 };
 
-static void build(void *context, heed_scope s)
+static void build(void *context, int set, heed_scope s)
 {
     struct system *y = context;
+    (void)set;
     ntm_sizes sizes = y->settings->sizes;
     ntm_task_channels((ntm_task)y->settings->task, &sizes.in, &sizes.out);
     ntm_build(&y->machine, s, &sizes);
@@ -123,15 +124,17 @@ static ntm_size scaled(const struct settings *s, ntm_size size)
     return size;
 }
 
-static heed_tensor *loss(void *context, heed_tape *t, const heed_rng *rng)
+static heed_tensor *loss(void *context, heed_tape *t, const heed_pass *pass, double *sum)
 {
     struct system *y = context;
     ntm_task task = (ntm_task)y->settings->task;
-    ntm_size size = scaled(y->settings, ntm_task_draw_size(task, rng));
+    ntm_size size = scaled(y->settings, ntm_task_draw_size(task, &pass->rng));
     ntm_batch b;
-    if (!ntm_task_draw(task, size, y->settings->shared.batch, rng, heed_tape_arena(t), &b))
+    (void)sum;
+    if (!ntm_task_draw(task, size, y->settings->shared.batch, &pass->rng, heed_tape_arena(t), &b))
         return heed_tape_fail(t, HEED_MEMORY, "out of memory for examples");
-    return cross_entropy(t, ntm_answer(t, &y->machine, &b, NULL), &b);
+    heed_tensor *bits = cross_entropy(t, ntm_answer(t, &y->machine, &b, NULL), &b);
+    return heed_scale(t, bits, pass->weight, 0);
 }
 
 /* ---- testing ---- */
@@ -219,7 +222,8 @@ static const struct {
     [NTM_SORT] = {{{20, 1}}, {{{20, 1}, LAB_AT_MOST, 10}}},
 };
 
-static double validate(void *context, heed_tape *t)
+static heed_status validate(void *context, heed_tape *t, heed_measure *out, int *count,
+                            heed_error *err)
 {
     enum { SEQUENCES = 100 };
     struct system *y = context;
@@ -228,7 +232,10 @@ static double validate(void *context, heed_tape *t)
     int n = 0;
     for (; n < 3 && valid[n].length; n++)
         bits += test(y, t, scaled(y->settings, valid[n]), SEQUENCES, 1000003).bits;
-    return bits / n;
+    (void)err; /* the tape has it */
+    out[0] = (heed_measure){"bits a sequence", bits / n, false};
+    *count = 1;
+    return HEED_OK;
 }
 
 /* ---- what the heads do ---- */
@@ -350,11 +357,13 @@ static heed_status run(lab_session *r, const void *settings, heed_error *err)
                         "option '--longest' is %lld, expected 7 at least: the law needs 5 bits to "
                         "see and more to predict",
                         (long long)y.settings->longest);
+    static const char *const tests[] = {"test-sequences", NULL};
     lab_system system = {.context = &y,
                          .build = build,
                          .loss = loss,
                          .validate = validate,
-                         .measure = "validation, bits a sequence",
+                         .unit = "bits a bit",
+                         .may_change = tests,
                          .evaluate = evaluate,
                          .draw = draw};
     return lab_experiment(r, &lab_ntm, settings, &system, err);

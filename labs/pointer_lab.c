@@ -73,9 +73,10 @@ struct system {
     pointer_net net;
 };
 
-static void build(void *context, heed_scope s)
+static void build(void *context, int set, heed_scope s)
 {
     struct system *y = context;
+    (void)set;
     pointer_build(&y->net, s, (pointer_task)y->settings->task, y->settings->units);
 }
 
@@ -106,26 +107,32 @@ static heed_tensor *mean_loss(struct system *y, heed_tape *t, const pointer_batc
     return heed_scale(t, pointer_loss(t, &y->net, b), 1 / (double)b->answered->rows, 0);
 }
 
-static heed_tensor *loss(void *context, heed_tape *t, const heed_rng *rng)
+static heed_tensor *loss(void *context, heed_tape *t, const heed_pass *pass, double *sum)
 {
     struct system *y = context;
     const struct settings *s = y->settings;
     pointer_batch b;
-    return draw_batch(y, t, s->least, s->most, s->shared.batch, rng, &b) ? mean_loss(y, t, &b)
-                                                                         : NULL;
+    (void)sum;
+    if (!draw_batch(y, t, s->least, s->most, s->shared.batch, &pass->rng, &b))
+        return NULL;
+    return heed_scale(t, mean_loss(y, t, &b), pass->weight, 0);
 }
 
-static double validate(void *context, heed_tape *t)
+static heed_status validate(void *context, heed_tape *t, heed_measure *out, int *count,
+                            heed_error *err)
 {
     enum { EXAMPLES = 500 };
     struct system *y = context;
     heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 1000003});
     pointer_batch b;
     heed_tape_reset(t);
+    (void)err; /* the tape has it */
     if (!draw_batch(y, t, y->settings->least, y->settings->most, EXAMPLES, &rng, &b))
-        return NAN;
+        return HEED_OK;
     heed_tensor *nats = mean_loss(y, t, &b);
-    return nats ? (double)heed_tensor_data(nats)[0] : NAN;
+    out[0] = (heed_measure){"loss", nats ? (double)heed_tensor_data(nats)[0] : NAN, false};
+    *count = 1;
+    return HEED_OK;
 }
 
 /* ---- testing ---- */
@@ -295,11 +302,13 @@ static heed_status run(lab_session *r, const void *settings, heed_error *err)
                         "option '--most' is %lld, expected at most %d: shortest tours through more "
                         "points take too long to find",
                         (long long)y.settings->most, GEOMETRY_TOUR);
+    static const char *const tests[] = {"test-examples", "beam", NULL};
     lab_system system = {.context = &y,
                          .build = build,
                          .loss = loss,
                          .validate = validate,
-                         .measure = "validation, nats an answer",
+                         .unit = "nats an answer",
+                         .may_change = tests,
                          .evaluate = evaluate,
                          .draw = draw};
     return lab_experiment(r, &lab_pointer, settings, &system, err);

@@ -43,9 +43,15 @@ run lab pointer --model m --task tsp --most 20
 exits 2; mentions "option '--most' is 20, expected at most 16"; quiet_out
 run lab ntm --model m --task ngrams --longest 5
 exits 2; mentions "option '--longest' is 5, expected 7 at least"; quiet_out
-mkdir there
+mkdir there && touch there/something
 run lab ntm --model there
+exits 2; complains "heed: 'there' is there already, and no training: choose another name for the model"; quiet_out
+run lab ntm --model there --seeds 2
 exits 1; complains "heed: cannot make the directory 'there': it is there already, choose another name"; quiet_out
+run lab ntm --resume there
+exits 2; complains "heed: cannot resume 'there': there is no lab in it"; quiet_out
+run lab ntm --resume there --model m
+exits 2; complains "heed: options '--resume' and '--model' exclude each other"; quiet_out
 run lab ntm --quick --model none --weights missing.safetensors
 exits 1; mentions "missing.safetensors"; quiet_out
 [ ! -e m ] && [ ! -e none ]; verdict $? 'a mistake left a directory behind'
@@ -57,7 +63,7 @@ exits 0
 holds 'length 6, wrong bits, %' '<= 1'
 holds 'length 12, steps on which a write head moves by one, %' '>= 95'
 holds 'length 12, steps on which a read head moves by one, %' '>= 95'
-for file in config.json model.safetensors results.json curves.svg memory.svg; do
+for file in config.json model.safetensors results.json training/curves.svg training/log.jsonl memory.svg; do
     [ -s ntm/$file ]; verdict $? "ntm/$file is missing"
 done
 cp out trained
@@ -87,23 +93,36 @@ run lab ntm --model lstm --arch lstm --layers 2 --units 8 $small
 exits 0; says '^length 80, wrong bits, % .*at least 25: met'
 run lab ntm --model ff --arch ntm-ff --units 8 --shift number --reach 2 --read-first --read-heads 2 \
     --seeds 2 $small
-exits 0; says '^seed 2, length 120, wrong bits'; [ -s ff/curves-2.svg ]; verdict $? 'no curves'
+exits 0; says '^seed 2, length 120, wrong bits'; [ -s ff/seed-2/training/curves.svg ]; verdict $? 'no curves'
 for task in hull delaunay tsp; do
     run lab pointer --model $task --task $task --units 8 --updates 3 --test-examples 2 --beam 2 \
         --threads 1
     exits 0; [ -s $task/points-10.svg ]; verdict $? "$task: there is no picture"
 done
 
-# Catches an interrupt that is not told from an end, or that loses the weights.
+# Catches an interrupt that is not told from an end, one that cannot be gone on from, and options
+# that change what was trained or are refused though they do not.
 what='heed lab ntm, interrupted'
 rm err
-"$heed" lab ntm --model cut --threads 1 >out 2>err &
+options='--units 8 --locations 12 --longest 4 --valid-every 100 --test-sequences 2 --threads 1'
+# shellcheck disable=SC2086
+"$heed" lab ntm --model cut $options --updates 1000000 >out 2>err &
 process=$!
-while ! grep -q 'update' err 2>/dev/null; do sleep 0.1; done
+while ! grep -q '^update 100:' err 2>/dev/null; do sleep 0.1; done
 kill -INT $process
 wait $process
 rc=$?
-exits 130; mentions "stopped; the weights so far are in 'cut'"; quiet_out
+exits 130; mentions "stopped and saved; go on with: heed lab ntm --resume cut"; quiet_out
 [ -s cut/model.safetensors ]; verdict $? 'there are no weights'
+run lab ntm --resume cut --units 9
+exits 2; complains "heed: --units cannot change on resume; leave it out, or train 'cut' anew"; quiet_out
+run lab ntm --resume cut --updates 1 --test-sequences 3
+exits 0; says '^length 24, wrong bits'
+
+# Catches several seeds of which one is not gone on with, or another than the best is kept.
+run lab ntm --resume ff --updates 5 --threads 1
+exits 0; says '^seed 1, length 120, wrong bits'; grep -q '"update": 5' ff/seed-2/training/log.jsonl; verdict $? 'not resumed'
+best=$(sed -n 's/^seed \([12]\), validation.* \([0-9.]*\)$/\2 \1/p' out | sort -n | sed 's/.* //; q')
+same ff/model.safetensors ff/seed-$best/model.safetensors
 
 finish

@@ -222,6 +222,7 @@ typedef struct heed_portion {
 } heed_portion;
 /* The loss of one micro-batch for one set of parameters, and the numbers it may draw: other ones
  * for each (seed, update, micro-batch, set), and the same whenever they are drawn. */
+#define HEED_TASK_NODE ((uint64_t)1 << 63) /* of the key of those numbers */
 typedef struct heed_pass {
     int64_t update; /* from 1; 0: no update, the loss of the batch in hand is looked at */
     int set, micro;
@@ -328,7 +329,7 @@ typedef enum heed_train_reason {
 } heed_train_reason;
 typedef struct heed_train_result {
     heed_train_reason reason;
-    heed_train_progress last;
+    heed_train_progress last; /* names in it live as long as the trainer */
     int averaged; /* saves in the average that was kept; 0: the best single one was better */
     double average_score; /* NAN without an average */
 } heed_train_result;

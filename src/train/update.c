@@ -105,9 +105,6 @@ heed_status heed__trainer_believe(const heed_trainer *t, const char *what, doubl
 
 /* ---- losses ---- */
 
-/* Apart from the numbers that the tape draws: its nodes are counted from 0. */
-#define TASK_NODE ((uint64_t)1 << 63)
-
 /* The task's loss of micro-batch i for set k; adds to *sum what it is without its weight. */
 static heed_tensor *loss_of(heed_trainer *t, int64_t update, int k, int i, double weight,
                             double *sum)
@@ -116,7 +113,7 @@ static heed_tensor *loss_of(heed_trainer *t, int64_t update, int k, int i, doubl
                               .step = (uint64_t)update,
                               .micro_batch = (uint32_t)i,
                               .set = (uint32_t)k,
-                              .node = TASK_NODE};
+                              .node = HEED_TASK_NODE};
     const heed_pass pass = {update, k, i, weight, heed_rng_stream(&key)};
     double shown_sum = NAN;
     heed_tape_reset(t->tape);
