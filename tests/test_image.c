@@ -313,6 +313,7 @@ static void idx_files(void **state)
 }
 
 /* path with the temporary folder's name in it. */
+static const char *text_of(char *to, const char *format, ...) HEED_PRINTF(2, 3);
 static const char *text_of(char *to, const char *format, ...)
 {
     va_list args;

@@ -1,5 +1,5 @@
 /* fuzz_ct2.c: bytes as CTranslate2's model.bin. */
-#include "fuzz/fuzz_found.h"
+#include "fuzz_found.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

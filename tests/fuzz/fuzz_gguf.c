@@ -1,5 +1,5 @@
 /* fuzz_gguf.c: bytes as GGUF. */
-#include "fuzz/fuzz_found.h"
+#include "fuzz_found.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

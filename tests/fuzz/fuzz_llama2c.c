@@ -1,5 +1,5 @@
 /* fuzz_llama2c.c: bytes as llama2.c's .bin. */
-#include "fuzz/fuzz_found.h"
+#include "fuzz_found.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,5 @@
 /* fuzz_marian.c: bytes as Marian's .bin. */
-#include "fuzz/fuzz_found.h"
+#include "fuzz_found.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

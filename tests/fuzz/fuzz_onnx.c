@@ -1,5 +1,5 @@
 /* fuzz_onnx.c: bytes as ONNX. */
-#include "fuzz/fuzz_found.h"
+#include "fuzz_found.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,5 +1,5 @@
 /* fuzz_pytorch.c: bytes as pytorch_model.bin. */
-#include "fuzz/fuzz_found.h"
+#include "fuzz_found.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
