@@ -91,6 +91,13 @@ static float *values_of(const struct filling *f, const heed__found_tensor *t)
     return out && !heed__found_values(t, 0, t->count, out, f->err) ? out : NULL;
 }
 
+/* Whether a matrix lies as heed's do; the reader of ONNX names them so. */
+static bool is_in_out(const heed__found_model *m, const heed__found_tensor *t)
+{
+    const size_t n = strlen(t->name);
+    return m->in_out || (n > 2 && strcmp(t->name + n - 2, ".T") == 0);
+}
+
 /* Parts of a matrix (in,out) side by side. */
 static heed_status fill_matrix(const struct filling *f, const heed_param_info *info,
                                const heed__found_tensor *const *part, int parts)
@@ -101,7 +108,8 @@ static heed_status fill_matrix(const struct filling *f, const heed_param_info *i
     for (int i = 0; i < parts; i++) {
         const heed__found_tensor *t = part[i];
         const int64_t cols = in > 0 ? t->count / in : 0;
-        const int64_t has = t->rank == 2 ? t->dim[f->m->in_out ? 0 : 1] : 0;
+        const bool in_out = is_in_out(f->m, t);
+        const int64_t has = t->rank == 2 ? t->dim[in_out ? 0 : 1] : 0;
         if (t->rank != 2 || has != in || cols > out - column)
             return wrong_shape(f, info->name, t, in, out);
         const float *from = values_of(f, t);
@@ -110,7 +118,7 @@ static heed_status fill_matrix(const struct filling *f, const heed_param_info *i
         for (int64_t r = 0; r < in; r++)
             for (int64_t c = 0; c < cols; c++)
                 to[r * out + column + c] =
-                    (heed_real)(f->m->in_out ? from[r * cols + c] : from[c * in + r]);
+                    (heed_real)(in_out ? from[r * cols + c] : from[c * in + r]);
         column += cols;
     }
     return column == out ? HEED_OK : wrong_shape(f, info->name, part[0], in, out);

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "engine/engine.h"
 #include "model/model_class.h"
+#include "vocab/mapped_vocab.h"
 #include "vocab/token_list.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static const struct {
     heed_status (*describe)(heed__found_model *m, heed_error *err); /* NULL: not computed */
 } publishers[] = {
     {HEED__CTRANSLATE2, "CTranslate2", heed__describe_ct2},
-    {HEED__HUGGING_FACE, "Hugging Face", NULL},
+    {HEED__HUGGING_FACE, "Hugging Face", heed__describe_hugging_face},
     {HEED__GGUF_FILE, "llama.cpp", NULL},
     {HEED__LLAMA2C, "llama2.c", NULL},
     {HEED__MARIAN, "Marian", NULL},
@@ -72,14 +73,15 @@ heed_status heed__found_read(heed__found_model *m, const char *path,
 heed_status heed__found_understand(heed__found_model *m, heed_error *err)
 {
     heed_status status = heed_model_defaults(&m->config, err);
+    m->start = -1;
     for (size_t i = 0; !status && i < PUBLISHERS; i++)
         if (publishers[i].publisher == m->where.publisher && publishers[i].describe)
             return publishers[i].describe(m, err);
     return status ? status
                   : heed__found_fail(m->found, err,
                                      "its weights can be read, but heed does not compute this kind "
-                                     "of model; it computes CTranslate2's Transformers with an "
-                                     "encoder and a decoder");
+                                     "of model; it computes CTranslate2's Transformers and Hugging "
+                                     "Face's marian, bert and gpt2");
 }
 
 heed_status heed__found_open(heed__found_model *m, const char *path,
@@ -97,12 +99,18 @@ void heed__found_close(heed__found_model *m)
 
 /* ---- vocabularies ---- */
 
-/* A list whose last piece is the unknown one, if the model has one more than the list. */
-static heed_vocab *open_list(const heed__found_model *m, int side, const heed_allocator *allocator,
+static heed_vocab *open_side(const heed__found_model *m, int side, const heed_allocator *allocator,
                              heed_error *err)
 {
     const int64_t expected = side ? m->config.target_vocabulary : m->config.source_vocabulary;
-    return heed__token_list_open(m->vocabulary[side], expected, allocator, err);
+    switch (m->lists) {
+    case HEED__FOUND_FILE:
+        return heed_vocab_open(m->vocabulary[side], NULL, allocator, err);
+    case HEED__FOUND_MAPPED:
+        return heed__mapped_vocab_open(m->vocabulary[side], m->pieces[side], allocator, err);
+    default:
+        return heed__token_list_open(m->vocabulary[side], expected, allocator, err);
+    }
 }
 
 heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator *allocator,
@@ -110,11 +118,11 @@ heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator 
 {
     heed_error failed = {0};
     *target = NULL;
-    *source = open_list(m, 0, allocator, &failed);
+    *source = open_side(m, 0, allocator, &failed);
     if (*source)
         *target = strcmp(m->vocabulary[0], m->vocabulary[1]) == 0
                       ? *source
-                      : open_list(m, 1, allocator, &failed);
+                      : open_side(m, 1, allocator, &failed);
     if (*target)
         return HEED_OK;
     heed_vocab_free(*source);
@@ -137,6 +145,8 @@ heed_status heed__found_read_config(const char *path, heed_model_config *config,
         config->ids.target = heed_vocab_special(target);
         if (!m.source_ends)
             config->ids.source.eos = -1;
+        if (m.start >= 0)
+            config->ids.target.start = m.start;
     }
     heed_vocabs_free(source, target);
     heed__found_close(&m);

@@ -15,12 +15,22 @@ typedef struct heed__name_rule {
     const char *to, *from;
 } heed__name_rule;
 
+/* How vocabularies lie beside a model. */
+typedef enum heed__found_lists {
+    HEED__FOUND_LIST,   /* tokens, one a line or an array */
+    HEED__FOUND_FILE,   /* what heed_vocab_open opens */
+    HEED__FOUND_MAPPED, /* SentencePiece models, whose pieces have the ids of another file */
+} heed__found_lists;
+
 typedef struct heed__found_model {
     heed__recognised where;
     heed__found *found;
     heed_model_config config;
     heed_text_config text;
+    heed__found_lists lists;
     heed__pathname vocabulary[2]; /* source, target; one file twice if it is shared */
+    heed__pathname pieces[2];     /* mapped: the ids */
+    int32_t start;                /* what a decoder reads first; -1: as the vocabulary says */
     const heed__name_rule *rules;
     size_t rule_count;
     bool in_out;        /* matrices are (in, out), not (out, in) */
@@ -59,6 +69,7 @@ heed_engine *heed__found_engine(const char *path, const heed_model_config *confi
 /* ---- each kind: fills config, text, vocabulary and rules ---- */
 
 heed_status heed__describe_ct2(heed__found_model *m, heed_error *err);
+heed_status heed__describe_hugging_face(heed__found_model *m, heed_error *err);
 
 /* The tensors beside a config.json of Hugging Face. */
 heed_status heed__hugging_face_weights(heed__found_model *m, heed_error *err);

@@ -74,6 +74,9 @@ static heed_status check(const heed_vocab *v, double strength, heed_error *err)
         return heed__fail(err, HEED_ARGUMENT,
                           "cannot sample: %s are cut in one way, expected unigram, bpe or bytes",
                           v->kind == HEED_WORDPIECE ? "the pieces of WordPiece" : "characters");
+    if (strength > 0 && !v->class->cut)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot sample: pieces with the ids of another list are cut in one way");
     return strength >= 0 && strength <= most
                ? HEED_OK
                : heed__fail(err, HEED_ARGUMENT, "cannot sample: strength is %g, expected 0 to %g",

@@ -90,8 +90,8 @@ static char *write_piece(const heed__piece *p, char *out)
     return out;
 }
 
-static heed_status decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
-                          const char **text, size_t *size, heed_error *err)
+heed_status heed__scored_decode(const heed_vocab *v, const int32_t *ids, int64_t n,
+                                heed_arena *arena, const char **text, size_t *size, heed_error *err)
 {
     size_t most = 1;
     for (int64_t i = 0; i < n; i++)
@@ -109,8 +109,10 @@ static heed_status decode(const heed_vocab *v, const int32_t *ids, int64_t n, he
 }
 
 /* With a piece for each byte any bytes are a text. */
-static const heed__vocab_class scored_class = {NULL, cut, decode, heed__spm_continues, true};
-static const heed__vocab_class characters_class = {NULL, cut, decode, heed__spm_continues, false};
+static const heed__vocab_class scored_class = {NULL, cut, heed__scored_decode, heed__spm_continues,
+                                               true};
+static const heed__vocab_class characters_class = {NULL, cut, heed__scored_decode,
+                                                   heed__spm_continues, false};
 
 heed_status heed__scored_finish(heed_vocab *v, const char *path, heed_error *err)
 {

@@ -153,7 +153,7 @@ static heed_status read_model(heed_vocab *v, const char *path, const void *bytes
         return broken(path, err, "it ends too early");
     if (v->pieces.count == 0)
         return broken(path, err, "it has no pieces");
-    return check_specials(v, path, err);
+    return v->foreign ? HEED_OK : check_specials(v, path, err);
 }
 
 heed_status heed__spm_read(heed_vocab *v, const char *path, const void *bytes, size_t size,

@@ -141,6 +141,7 @@ void heed_vocab_free(heed_vocab *v)
     if (!v)
         return;
     heed_allocator a = v->allocator;
+    heed_vocab_free(v->inner);
     heed__spm_close(v->spm);
     heed__release(&a, v->joiner, v->joiner_length, 1);
     heed__trie_deinit(&v->trie);

@@ -52,6 +52,10 @@ struct heed_vocab {
     float least_score; /* of the ordinary pieces */
     uint32_t longest;  /* bytes of the longest piece */
     bool has_bytes;    /* <0x00> .. <0xFF> for characters that are in no piece */
+    bool foreign;      /* special pieces as another program has them */
+    /* Mapped: */
+    heed_vocab *inner; /* cuts the text */
+    int32_t *outer;    /* (inner's pieces) their ids; in the arena of the pieces */
     /* The others: */
     heed__literals literals;
     heed__merges merges; /* byte-level BPE */
@@ -117,6 +121,10 @@ size_t heed__literal_next(const heed_vocab *v, const char *text, size_t length, 
                           size_t *size);
 /* The unknown piece on output, as with SentencePiece: U+2047, two question marks. */
 #define HEED__UNKNOWN_SURFACE "\xe2\x81\x87"
+/* Texts of pieces with U+2581 for spaces. */
+heed_status heed__scored_decode(const heed_vocab *v, const int32_t *ids, int64_t n,
+                                heed_arena *arena, const char **text, size_t *size,
+                                heed_error *err);
 /* Whether two characters of such texts are of one word: not in Chinese, Japanese, Thai. */
 bool heed__has_no_spaces(int32_t character);
 
