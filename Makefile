@@ -357,7 +357,7 @@ coverage: ## lines and branches that the tests reach, by folder; WHERE=src/io/ l
 	@tools/coverage $(COVERED) $(WHERE)
 
 # ---- what takes long, in parts that run one by one; each closes with its own counts ----
-LONG := check-isa check-blas check-clang check-fuzz check-labs check-threads check-valgrind check-deb
+LONG := check-isa check-blas check-clang check-fuzz check-labs check-threads check-valgrind check-deb check-from
 .PHONY: check-long $(LONG)
 run_long := HEED_TEST_SECONDS=3600 tools/run-tests
 
@@ -410,6 +410,11 @@ check-valgrind: ## the tests under valgrind
 	@tools/deps build test valgrind
 	@$(make_tests)
 	@$(run_long) --under '$(VALGRIND)' $(call some_tests,gcc,$(NOT_SLOW))
+
+check-from: ## 200 pairs with 20 new terms teach the model that comes with heed, and it forgets little
+	@tools/deps build test
+	@$(MAKE) $(JOBS) -s build
+	@$(run_long) tests/long/from_terms.sh
 
 check-deb: ## the Debian packages, installed and tried in a bare Debian 12
 	@$(MAKE) --no-print-directory deb

@@ -77,6 +77,7 @@ static int run(const struct settings *s, heed_trainer *t, struct progress *p)
     if (s->dry_run) {
         const heed_text_report text = heed_trainer_text(t);
         progress_forecast(p, &forecast, &text);
+        progress_advise(p, heed_trainer_options(t), &forecast);
         return EXIT_DONE;
     }
     return finish(s, p, &result);
@@ -176,12 +177,35 @@ static int run_resumed(invocation *outer, int argc, const char *const *argv, str
     return code;
 }
 
+/* --print-config shows what would be chosen, too, where there is a text to choose for.  False when
+ * it is of no use, after saying why. */
+static bool choose_to_print(invocation *in, struct settings *s)
+{
+    heed_error err = {0};
+    struct progress p;
+    heed_recipe *r = &s->recipe;
+    if (in->action != HEED_OPTION_PRINT_CONFIG || s->resume ||
+        !(r->train.source.count || r->train.tsv.count))
+        return true;
+    if (r->train.from)
+        r->train.from = find_model(r->train.from, NULL, in->arena);
+    r->origins = in->origins;
+    progress_begin(&p, false);
+    const heed_log_sink log = {progress_line, &p};
+    heed_status status = heed_recipe_choose(r, &log, NULL, &err);
+    if (status)
+        complain(status == HEED_IO ? "nothing is chosen: %s" : "%s", err.text);
+    in->exit_code = status == HEED_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    return !status || status == HEED_IO;
+}
+
 int train_run(int argc, const char *const *argv)
 {
     invocation in;
     struct settings s;
     int code;
-    if (!invocation_begin(&in, &train_options, argc, argv, &s))
+    if (!invocation_parse(&in, &train_options, argc, argv, &s) || !choose_to_print(&in, &s) ||
+        !invocation_runs(&in, &train_options, &s))
         code = in.exit_code;
     else if (!check(&s))
         code = EXIT_USAGE;

@@ -17,7 +17,7 @@ void complain(const char *format, ...)
     va_end(args);
 }
 
-bool invocation_begin(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
+bool invocation_parse(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
                       void *values)
 {
     heed_error err = {0};
@@ -34,10 +34,16 @@ bool invocation_begin(invocation *in, const heed_option_set *set, int argc, cons
     }
     in->words = result.words;
     in->origins = result.origins;
-    if (result.action == HEED_OPTION_RUN)
+    in->action = result.action;
+    return true;
+}
+
+bool invocation_runs(invocation *in, const heed_option_set *set, const void *values)
+{
+    if (in->action == HEED_OPTION_RUN)
         return true;
-    const bool all = result.action == HEED_OPTION_HELP_ALL;
-    const char *text = result.action == HEED_OPTION_PRINT_CONFIG
+    const bool all = in->action == HEED_OPTION_HELP_ALL;
+    const char *text = in->action == HEED_OPTION_PRINT_CONFIG
                            ? heed_option_config(set, values, in->arena)
                            : heed_option_help(set, all, in->arena);
     if (text)
@@ -46,6 +52,12 @@ bool invocation_begin(invocation *in, const heed_option_set *set, int argc, cons
         complain("out of memory");
     in->exit_code = text ? EXIT_DONE : EXIT_FAILED;
     return false;
+}
+
+bool invocation_begin(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
+                      void *values)
+{
+    return invocation_parse(in, set, argc, argv, values) && invocation_runs(in, set, values);
 }
 
 void invocation_end(invocation *in)

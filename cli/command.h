@@ -48,12 +48,17 @@ typedef struct invocation {
     heed_arena *arena;
     heed_option_list words;
     heed_option_origins origins;
+    heed_option_action action;
     int exit_code; /* if begin returned false: what to return */
 } invocation;
 /* Parses into values.  False if there is nothing left to do: help or the config was printed, or
  * something was wrong and has been said.  Call end in any case. */
 bool invocation_begin(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
                       void *values);
+/* Its two halves, for a command that fills something in between. */
+bool invocation_parse(invocation *in, const heed_option_set *set, int argc, const char *const *argv,
+                      void *values);
+bool invocation_runs(invocation *in, const heed_option_set *set, const void *values);
 void invocation_end(invocation *in);
 /* Whether the option stands on the command line itself: then it must have an effect.  A config file
  * may name every option. */

@@ -15,7 +15,7 @@ const heed_option_group train_groups[] = {
      "max-minutes "
      "max-updates vocab-size threads seed json",
      true},
-    {"data", "hold-out max-tokens join protect invent vary", false},
+    {"data", "hold-out rehearse sample-pairs max-tokens join protect invent vary", false},
     {"vocabulary",
      "tokens vocab-type vocab-min-count vocab-coverage joint vocab source-vocab target-vocab "
      "bpe-joiner subword-sampling sampling-sides",

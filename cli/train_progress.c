@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define HOUR 3600.0
+
 void progress_begin(struct progress *p, bool json)
 {
     *p = (struct progress){.json = json, .fraction = -1};
@@ -42,6 +44,18 @@ static int losses_text(char *text, size_t room, const heed_train_progress *t)
 }
 
 /* What matters most comes first: a narrow terminal shows the fields that fit. */
+/* Once, when enough updates have been timed. */
+static void advise_once(struct progress *p, const heed_train_progress *t)
+{
+    const double spent = heed_clock_seconds() - p->begun;
+    const int64_t updates = t->update - p->from;
+    if (p->advised || updates < 5 || spent < 3)
+        return;
+    const heed_train_forecast pace = {.seconds_per_update = spent / (double)updates};
+    p->advised = true;
+    progress_advise(p, t->task->loop, &pace);
+}
+
 static void show_update(struct progress *p, const heed_train_progress *t)
 {
     char line[512], left[32];
@@ -95,12 +109,69 @@ void progress_show(void *context, const heed_train_progress *t)
     struct progress *p = context;
     if (p->fraction < 0) {
         p->fraction = t->fraction;
+        p->from = t->update;
         p->begun = heed_clock_seconds();
     }
     if (t->event == HEED_TRAIN_VALIDATION) {
         show_validation(p, t);
     } else if (t->event == HEED_TRAIN_UPDATE && status_due(&p->line)) {
+        advise_once(p, t);
         show_update(p, t);
+    }
+}
+
+/* ---- what makes no sense together ---- */
+
+/* 3 h 2 min. */
+static const char *words_of(double seconds, char text[48])
+{
+    const long long minutes = (long long)(seconds / 60 + 0.5);
+    if (seconds < 60)
+        snprintf(text, 48, "%.0f s", seconds);
+    else if (minutes < 60)
+        snprintf(text, 48, "%lld min", minutes);
+    else
+        snprintf(text, 48, "%lld h %lld min", minutes / 60, minutes % 60);
+    return text;
+}
+
+static void warn(struct progress *p, const char *what)
+{
+    progress_end(p);
+    fprintf(stderr, "warning: %s\n", what);
+}
+
+void progress_advise(struct progress *p, const heed_loop_options *o,
+                     const heed_train_forecast *pace)
+{
+    const double limit = 60 * o->max_minutes, peak = (double)o->warmup * pace->seconds_per_update;
+    const double all = (double)o->max_updates * pace->seconds_per_update;
+    const bool falls = o->schedule == HEED_SCHEDULE_LINEAR || o->schedule == HEED_SCHEDULE_COSINE;
+    char line[192], time[48];
+    if (o->max_updates > 0 && o->warmup > o->max_updates) {
+        snprintf(line, sizeof line, "the learning rate peaks at update %lld; --max-updates is %lld",
+                 (long long)o->warmup, (long long)o->max_updates);
+        warn(p, line);
+    }
+    if (limit > 0 && peak > limit) {
+        snprintf(line, sizeof line, "the learning rate peaks after %s; --max-minutes is %g",
+                 words_of(peak, time), o->max_minutes);
+        warn(p, line);
+    } else if (limit > 0 && falls && all > 1.5 * limit) {
+        snprintf(line, sizeof line,
+                 "%lld updates take %s; --max-minutes is %g: it ends at a high learning rate",
+                 (long long)o->max_updates, words_of(all, time), o->max_minutes);
+        warn(p, line);
+    } else if (limit == 0 && peak > HOUR && (!o->max_updates || o->warmup <= o->max_updates)) {
+        snprintf(line, sizeof line, "the learning rate peaks only after %s: a smaller --warmup?",
+                 words_of(peak, time));
+        warn(p, line);
+    }
+    if (limit > 0 && pace->seconds_per_epoch > limit) {
+        snprintf(line, sizeof line,
+                 "an epoch takes %s; --max-minutes is %g: a part of the text is never read",
+                 words_of(pace->seconds_per_epoch, time), o->max_minutes);
+        warn(p, line);
     }
 }
 

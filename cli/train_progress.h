@@ -12,6 +12,8 @@ struct progress {
     bool json;
     double begun; /* when the training of this run began, and how far it was then */
     double fraction;
+    int64_t from; /* the update then */
+    bool advised;
 };
 void progress_begin(struct progress *p, bool json);
 /* Ends the line on the terminal, before anything else is written. */
@@ -21,6 +23,10 @@ void progress_line(void *context, heed_log_level level, const char *line);
 void progress_show(void *context, const heed_train_progress *t);
 void progress_forecast(struct progress *p, const heed_train_forecast *f,
                        const heed_text_report *text);
+/* Says what in these options makes no sense at that pace: a learning rate that peaks behind the
+ * end, an epoch that is never over, a decay that is cut off. */
+void progress_advise(struct progress *p, const heed_loop_options *o,
+                     const heed_train_forecast *pace);
 void progress_summary(struct progress *p, const char *folder, const heed_train_result *r);
 
 #endif

@@ -36,6 +36,17 @@ same again/training/options.json thrice/training/options.json
 has again max-updates "$updates"
 rm -rf again thrice
 
+# Catches a printed configuration that is not what a run would do.
+run train --model printed --tsv pairs.tsv --max-minutes 0.05 --threads 1 --print-config
+exits 0; says '"schedule": "linear"'; says '"d": 128'; says '"batch-tokens": 256'
+[ ! -e printed ]; verdict $? '--print-config trains'
+cp out printed.json
+updates=$(sed -n 's/^  "max-updates": \([0-9]*\),/\1/p' printed.json)
+run train --config printed.json --print-config
+exits 0; same printed.json out
+run train --tsv nowhere.tsv --print-config
+exits 0; mentions "nothing is chosen: cannot read 'nowhere.tsv'"; says '"schedule": "noam"'
+
 # Catches a resumed run that chooses anew.
 cp m/training/options.json before
 run train --resume m
@@ -61,6 +72,15 @@ exits 0; mentions 'the model as given'
 has m pre-norm false
 has m attention-score scaled-dot
 rm -rf m
+
+# Catches times that make no sense together and are not told.
+run train --model m --tsv pairs.tsv --threads 1 --recipe paper --preset tiny --max-minutes 0.02 --dry-run
+exits 0; mentions 'warning: the learning rate peaks after '; mentions '; --max-minutes is 0.02'
+mentions 'a part of the text is never read'
+run train --model m --tsv few.tsv --threads 1 --recipe paper --preset tiny --max-updates 10 --max-tokens 20 --dry-run
+exits 0; mentions 'warning: the learning rate peaks at update 4000; --max-updates is 10'
+run train --model m --tsv few.tsv --threads 1 --max-updates 10 --dry-run
+exits 0; ! grep -q '^warning: the learning' err; verdict $? 'it warns of its own choice'
 
 # Catches the paper's settings that are not.
 run train --model m --tsv few.tsv --threads 1 --recipe paper --preset tiny --max-updates 1 --valid-beam 1

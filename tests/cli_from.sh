@@ -91,6 +91,28 @@ exits 0; grep '^update 4:' err >after
 same before after
 same whole/model.safetensors stopped/model.safetensors
 
+# Catches a model that keeps nothing of its text, what it keeps not mixed with the new pairs, or another
+# mixture after a stop.
+[ "$(wc -l <m/sample.tsv)" = 285 ]; verdict $? "m/sample.tsv has $(wc -l <m/sample.tsv) lines, expected the 285 pairs"
+head -n 40 links.tsv >new.tsv
+mixed="--from m --tsv new.tsv --valid-tsv links.tsv --threads 1 --valid-beam 1 --batch-tokens 100"
+# shellcheck disable=SC2086
+{
+    run train --model mixed $mixed --max-updates 6 --save-every 3
+    exits 0; mentions 'an epoch has your 20 pairs 14 times, and 285 pairs that the model has seen before '
+    same m/sample.tsv mixed/training/sample.tsv
+    run train --model alone $mixed --max-updates 6 --rehearse 0 --sample-pairs 0
+    exits 0
+}
+! grep -q 'an epoch has your' err; verdict $? 'it rehearses all the same'
+[ ! -e alone/sample.tsv ]; verdict $? 'there is a sample that nobody asked for'
+grep -q 'x.org' mixed/sample.tsv; verdict $? 'the new sample has nothing of the new pairs'
+cp -R mixed again
+rm -rf again/training/step-6
+run train --resume again
+exits 0; same mixed/model.safetensors again/model.safetensors
+rm -rf mixed alone again
+
 # Catches a validation that spells the names that `heed translate` copies.
 for name in Quorvik Brzezno Tazolmir Welgunde; do
     printf 'Today, the man sees %s.\tHeute sieht der Mann %s.\n' $name $name
@@ -113,6 +135,7 @@ verdict $? "validation says BLEU $(cat before), evaluate $(cat after)"
 rm -rf n
 run convert m m8
 exits 0
+same m/sample.tsv m8/sample.tsv
 # shellcheck disable=SC2086
 run train --model n --from m8 $learn $still
 exits 0

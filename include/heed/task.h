@@ -40,7 +40,9 @@ typedef struct heed_train_options {
     int64_t hold_out;
     int recipe;       /* heed_recipe_kind: what becomes of all that is not given */
     const char *from; /* a model directory to start from */
-    int tokens;       /* heed_tokens_kind */
+    double rehearse;  /* with from: the share of pairs that come from the sample that it keeps */
+    int64_t sample_pairs;
+    int tokens; /* heed_tokens_kind */
     int vocab_type;
     int64_t vocab_size, vocab_min_count;
     double vocab_coverage;
@@ -76,8 +78,12 @@ typedef struct heed_train_options {
                            "there is, or the paper's own settings (preset base, noam)"),           \
         HEED_OPTION_TEXT(owner, at.from, "from", NULL, "DIR",                                      \
                          "start from this model, an installed one's name or a directory: with "    \
-                         "its shape, vocabulary and weights; unless --schedule is given, at a "    \
-                         "constant --rate, of 0.0002 if not given, after a --warmup of 20"),       \
+                         "its shape, vocabulary and weights"),                                     \
+        HEED_OPTION_REAL(owner, at.rehearse, "rehearse", "0.75", 0, 0.99, "P",                     \
+                         "with --from: of the pairs, this share comes from the sample of its own " \
+                         "text that the model keeps, so that it forgets little; 0: none"),         \
+        HEED_OPTION_INT(owner, at.sample_pairs, "sample-pairs", "2000", 0, 100000, "N",            \
+                        "keep N pairs of the text with the model, as sample.tsv, for --from"),     \
         HEED_OPTION_CHOICE(owner, at.tokens, "tokens", "sentencepiece",                            \
                            HEED_WORDS("sentencepiece", "whitespace"),                              \
                            "subwords learned from the text, or its own words"),                    \
@@ -141,6 +147,10 @@ typedef struct heed_recipe {
  * are borrowed from the words or live in the arena. */
 heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const *words,
                               heed_arena *arena, heed_error *err);
+/* Fills in what was not given, as heed_trainer_new does by itself: reads the text and measures the
+ * machine for a second.  The result, given to heed_trainer_new, is trained as it stands. */
+heed_status heed_recipe_choose(heed_recipe *recipe, const heed_log_sink *log,
+                               const heed_allocator *allocator, heed_error *err);
 /* The recipe of a model directory under training; texts live in the arena. */
 heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
                              heed_error *err);

@@ -359,6 +359,8 @@ typedef struct heed_train_forecast {
     int64_t updates_per_epoch;
 } heed_train_forecast;
 heed_status heed_trainer_forecast(heed_trainer *t, heed_train_forecast *forecast, heed_error *err);
+/* The loop's options in effect, what was chosen included; lives as long as t. */
+const heed_loop_options *heed_trainer_options(const heed_trainer *t);
 
 #ifdef __cplusplus
 }

@@ -316,6 +316,36 @@ heed_corpus *heed_corpus_hold_out(heed_corpus *c, int64_t pairs, uint64_t seed,
     return held;
 }
 
+static void append(struct entry *index, int64_t *n, const heed_corpus *c, int64_t times)
+{
+    for (int64_t k = 0; k < times; k++)
+        for (int64_t i = 0; i < c->report.pairs; i++)
+            index[(*n)++] = c->index[i];
+}
+
+heed_status heed__corpus_mix(heed_corpus *c, int64_t times, const heed_corpus *more,
+                             int64_t more_times, heed_error *err)
+{
+    const heed_corpus_report a = c->report, b = more->report;
+    const int64_t pairs = times * a.pairs + more_times * b.pairs;
+    int64_t n = 0;
+    struct entry *index = heed__allocate(&c->allocator, (size_t)pairs, sizeof *index);
+    if (!index)
+        return heed__fail(err, HEED_MEMORY, "out of memory for an index of %lld lines",
+                          (long long)pairs);
+    append(index, &n, c, times);
+    append(index, &n, more, more_times);
+    heed__release(&c->allocator, c->index, (size_t)c->capacity, sizeof *c->index);
+    c->index = index;
+    c->capacity = pairs;
+    c->report.pairs = pairs;
+    c->report.source_bytes = times * a.source_bytes + more_times * b.source_bytes;
+    c->report.target_bytes = times * a.target_bytes + more_times * b.target_bytes;
+    c->report.checksum =
+        (uint32_t)crc32_combine(a.checksum, b.checksum, b.source_bytes + b.target_bytes);
+    return HEED_OK;
+}
+
 heed_corpus_report heed_corpus_describe(const heed_corpus *c)
 {
     return c->report;

@@ -6,5 +6,9 @@
 
 /* From now on pairs are read in random order. */
 void heed__corpus_scattered(const heed_corpus *c);
+/* From now on c has its pairs so many times, and those of more so many times behind them; it
+ * borrows their text. */
+heed_status heed__corpus_mix(heed_corpus *c, int64_t times, const heed_corpus *more,
+                             int64_t more_times, heed_error *err);
 
 #endif

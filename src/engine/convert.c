@@ -180,9 +180,9 @@ static heed_status make_folder(const char *to, heed_error *err)
 
 heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err)
 {
-    static const char *const text_files[] = {"shared.spm",     "source.spm",       "target.spm",
-                                             "shared.vocab",   "source.vocab",     "target.vocab",
-                                             HEED__NAMES_FILE, HEED_SHORTLIST_FILE};
+    static const char *const text_files[] = {"shared.spm",     "source.spm",        "target.spm",
+                                             "shared.vocab",   "source.vocab",      "target.vocab",
+                                             HEED__NAMES_FILE, HEED_SHORTLIST_FILE, "sample.tsv"};
     heed_error own = {0};
     heed_model_config config;
     heed_text_config text;

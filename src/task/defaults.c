@@ -21,8 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BYTES_A_PIECE 4.2 /* of a vocabulary made for the text; of words, blank included: */
-#define BYTES_A_WORD 6.0
 #define SMALL_LEAST 1e6          /* target tokens that feed preset small */
 #define SMALL_LEAST_UPDATES 4000 /* fewer: preset tiny, which learns faster */
 #define MOST_EPOCHS 40
@@ -30,26 +28,16 @@
 #define LEAST_UPDATES 4000 /* all the same, because fewer are hardly worth it */
 #define SHARE 0.9          /* of the time that goes to updates; the rest to validation and saves */
 #define FROM_RATE 0.0002   /* of weights that were trained */
-#define FROM_PASSES 12     /* through a text of a few hundred pairs; fewer for more */
 #define FROM_LEAST_UPDATES 60
-#define CODE_POINTS 0x110000
-
-/* What a choice rests on. */
-struct text {
-    int64_t pairs;
-    double source_tokens, target_tokens;
-    int64_t letters; /* kinds of characters that cover the text but for one in two thousand */
-    int64_t all;     /* kinds of characters */
-    bool han, kana;  /* the target is Chinese, is Japanese */
-};
 
 struct chooser {
     heed_recipe *r;
     heed_recipe plain; /* nothing is given there */
-    struct text text;
+    heed__text_facts text;
     double seconds; /* an update; 0: not measured */
     bool short_of_time;
     const char *preset; /* that was chosen; NULL: none */
+    bool rehearsed;     /* the text holds, each so often as it should, a sample of the old one */
 };
 
 int64_t heed__hold_out(int64_t pairs)
@@ -58,77 +46,6 @@ int64_t heed__hold_out(int64_t pairs)
     n = n < 50 ? 50 : n > 1000 ? 1000 : n;
     n = n < pairs / 20 ? n : pairs / 20;
     return n > 0 ? n : 1;
-}
-
-/* ---- the text ---- */
-
-static void count_characters(const char *text, size_t length, int64_t *counts)
-{
-    int32_t c;
-    size_t n;
-    while ((n = heed__utf8_next(text, length, &c)) != 0) {
-        if (c >= 0 && c < CODE_POINTS)
-            counts[c]++;
-        text += n;
-        length -= n;
-    }
-}
-
-static int64_t sum_between(const int64_t *counts, int32_t first, int32_t last)
-{
-    int64_t sum = 0;
-    for (int32_t c = first; c <= last; c++)
-        sum += counts[c];
-    return sum;
-}
-
-/* Kinds of characters that are left when the rarest go that make up one in two thousand. */
-static int64_t covering(const int64_t *counts, int64_t total)
-{
-    int64_t spare = total / 2000, kinds = 0, least = 1;
-    for (int32_t c = 0; c < CODE_POINTS; c++)
-        kinds += counts[c] > 0;
-    for (; least <= spare; least++)
-        for (int32_t c = 0; c < CODE_POINTS && spare >= least; c++)
-            if (counts[c] == least) {
-                spare -= least;
-                kinds--;
-            }
-    return kinds;
-}
-
-static heed_status read_text(struct chooser *c, const heed_corpus *pairs,
-                             const heed_allocator *allocator, heed_error *err)
-{
-    const heed_corpus_report report = heed_corpus_describe(pairs);
-    const bool words = c->r->train.tokens == HEED_TOKENS_WHITESPACE;
-    const double bytes = words ? BYTES_A_WORD : BYTES_A_PIECE;
-    const heed_allocator a = heed__allocator_or_default(allocator);
-    int64_t *counts = heed__allocate_zeroed(&a, CODE_POINTS, sizeof *counts);
-    if (!counts)
-        return heed__fail(err, HEED_MEMORY, "out of memory to count characters");
-    struct text *t = &c->text;
-    t->pairs = report.pairs;
-    t->source_tokens = (double)report.source_bytes / bytes + (double)report.pairs;
-    t->target_tokens = (double)report.target_bytes / bytes + (double)report.pairs;
-    for (int64_t i = 0; i < report.pairs; i++) {
-        const heed_pair p = heed_corpus_pair(pairs, i);
-        count_characters(p.target, p.target_length, counts);
-    }
-    const int64_t kana = sum_between(counts, 0x3040, 0x30ff);
-    const int64_t han = sum_between(counts, 0x3400, 0x9fff);
-    const int64_t target = sum_between(counts, 0, CODE_POINTS - 1);
-    t->kana = kana > target / 10;
-    t->han = !t->kana && han > target / 4;
-    for (int64_t i = 0; i < report.pairs; i++) {
-        const heed_pair p = heed_corpus_pair(pairs, i);
-        count_characters(p.source, p.source_length, counts);
-    }
-    t->letters = covering(counts, sum_between(counts, 0, CODE_POINTS - 1));
-    for (int32_t k = 0; k < CODE_POINTS; k++)
-        t->all += counts[k] > 0;
-    heed__release(&a, counts, CODE_POINTS, sizeof *counts);
-    return HEED_OK;
 }
 
 /* ---- choosing ---- */
@@ -335,8 +252,9 @@ static void choose_rate(struct chooser *c)
 static void choose_validation(struct chooser *c)
 {
     heed_train_options *o = &c->r->train;
+    const double least = o->from ? 1000 : 200; /* few pairs that are held out decide by chance */
     if (o->loop.max_updates && is_free(c, "valid-every") && is_free(c, "valid-minutes"))
-        o->loop.valid_every = rounded(fmax((double)o->loop.max_updates / 10, 200));
+        o->loop.valid_every = rounded(fmax((double)o->loop.max_updates / 10, least));
 }
 
 /* From weights that know much already: gently, and so often that something sticks.  Dropout would
@@ -345,7 +263,6 @@ static void choose_from(struct chooser *c, bool free_schedule)
 {
     heed_train_options *o = &c->r->train;
     const double n = c->text.target_tokens;
-    const double passes = clamp(FROM_PASSES * pow(3000 / n, 0.25), 2, FROM_PASSES);
     if (is_free(c, "batch-tokens") && is_free(c, "accumulate"))
         o->batch_tokens = 512;
     if (is_free(c, "dropout"))
@@ -359,11 +276,11 @@ static void choose_from(struct chooser *c, bool free_schedule)
     }
     if (!needs_total(o))
         return;
-    if (!o->loop.max_updates)
-        o->loop.max_updates =
-            rounded(fmax((o->loop.max_epochs ? 1.2 * (double)o->loop.max_epochs : passes) * n /
-                             tokens_an_update(o),
-                         FROM_LEAST_UPDATES));
+    if (!o->loop.max_updates) {
+        const double once = c->rehearsed ? 1 : heed__passes(c->text.target_bytes);
+        const double passes = o->loop.max_epochs ? 1.2 * (double)o->loop.max_epochs : once;
+        o->loop.max_updates = rounded(fmax(passes * n / tokens_an_update(o), FROM_LEAST_UPDATES));
+    }
     if (is_free(c, "warmup"))
         o->loop.warmup = (int64_t)clamp((double)o->loop.max_updates / 8, 0, 20);
 }
@@ -482,16 +399,19 @@ static heed_status start(struct chooser *c, heed_recipe *r, heed_arena **arena,
     return *arena ? heed_recipe_parse(&c->plain, 0, NULL, *arena, err) : HEED_MEMORY;
 }
 
-heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, const heed_log_sink *log,
-                                const heed_allocator *allocator, heed_error *err)
+heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, bool rehearsed,
+                                const heed_log_sink *log, const heed_allocator *allocator,
+                                heed_error *err)
 {
     struct chooser c;
     heed_arena *arena;
     if (r->train.recipe == HEED_RECIPE_PAPER)
         return HEED_OK;
     heed_status status = start(&c, r, &arena, allocator, err);
+    c.rehearsed = rehearsed;
     if (!status)
-        status = read_text(&c, pairs, allocator, err);
+        status = heed__read_text(pairs, r->train.tokens == HEED_TOKENS_WHITESPACE, allocator,
+                                 &c.text, err);
     if (!status)
         status = choose(&c, true, allocator, arena, err);
     heed_arena_free(arena);
@@ -512,8 +432,12 @@ heed_status heed__recipe_draft(heed_recipe *r, const heed_allocator *allocator, 
     if (r->train.recipe == HEED_RECIPE_PAPER)
         return HEED_OK;
     heed_status status = start(&c, r, &arena, allocator, err);
-    c.text = (struct text){
-        .pairs = 100000, .source_tokens = 1e6, .target_tokens = 1e6, .letters = 100, .all = 100};
+    c.text = (heed__text_facts){.pairs = 100000,
+                                .target_bytes = 4e6,
+                                .source_tokens = 1e6,
+                                .target_tokens = 1e6,
+                                .letters = 100,
+                                .all = 100};
     if (!status)
         status = choose(&c, false, allocator, arena, err);
     heed_arena_free(arena);

@@ -10,12 +10,28 @@ int64_t heed__hold_out(int64_t pairs);
 
 /* Fills in what was not given, for these pairs on this machine, and says in four lines what and
  * why.  Texts that are added live as long as the program.  Nothing is chosen, and nothing said,
- * with --recipe paper; with --from, only what is about how it is trained. */
-heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, const heed_log_sink *log,
-                                const heed_allocator *allocator, heed_error *err);
+ * with --recipe paper; with --from, only what is about how it is trained.  rehearsed: the pairs are
+ * what heed__rehearse made of them. */
+heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, bool rehearsed,
+                                const heed_log_sink *log, const heed_allocator *allocator,
+                                heed_error *err);
+/* How often a model that was trained already should see a text with so many bytes. */
+double heed__passes(double target_bytes);
 /* The same for a text of everyday size, unmeasured: so that what does not go together shows before
  * files are read. */
 heed_status heed__recipe_draft(heed_recipe *r, const heed_allocator *allocator, heed_error *err);
+
+/* What a choice rests on.  Tokens are reckoned from the bytes: there is no vocabulary yet. */
+typedef struct heed__text_facts {
+    int64_t pairs;
+    double target_bytes, source_tokens, target_tokens;
+    int64_t letters; /* kinds of characters that cover the text but for one in two thousand */
+    int64_t all;     /* kinds of characters */
+    bool han, kana;  /* the target is Chinese, is Japanese */
+} heed__text_facts;
+/* words: its tokens are those between blanks. */
+heed_status heed__read_text(const heed_corpus *pairs, bool words, const heed_allocator *allocator,
+                            heed__text_facts *facts, heed_error *err);
 
 /* Seconds that an update takes on this machine, measured in about one: the model of the recipe
  * with a vocabulary of so many pieces, on made-up sentences of these lengths. */

@@ -137,7 +137,8 @@ static heed_status open_translation(void *self, const char *folder, bool new_fol
 {
     heed__translation *t = self;
     t->folder = folder;
-    if ((!new_folder && heed__open_corpora(t, err)) ||
+    if ((new_folder ? heed__keep_sample(t, err)
+                    : heed__open_corpora(t, err) || heed__rehearse(t, folder, true, err)) ||
         heed__open_vocabularies(t, new_folder, err) || heed__open_names(t, new_folder, err) ||
         heed__measure_text(t, err) || make_model(t, new_folder, err))
         return err->status;
@@ -235,6 +236,7 @@ static void close_translation(void *self)
     heed__names_free(t->names);
     heed_corpus_free(t->valid);
     heed_corpus_free(t->corpus);
+    heed_corpus_free(t->rehearsal);
     heed_arena_free(t->arena);
     heed_allocator a = t->allocator;
     heed__release(&a, t, 1, sizeof *t);
@@ -248,8 +250,10 @@ static heed_status prepare_new(heed__translation *t, const char *folder, heed_er
         return err->status;
     heed_recipe draft = t->recipe; /* what does not go together shows before files are read */
     if (heed__recipe_draft(&draft, &t->allocator, err) || check_recipe(&draft, err) ||
-        heed__folder_is_free(folder, err) || heed__open_corpora(t, err) ||
-        heed__recipe_choose(&t->recipe, t->corpus, &t->hooks.log, &t->allocator, err))
+        (folder && heed__folder_is_free(folder, err)) || heed__open_corpora(t, err) ||
+        (t->recipe.train.from && heed__rehearse(t, t->recipe.train.from, false, err)) ||
+        heed__recipe_choose(&t->recipe, t->corpus, t->rehearsal != NULL, &t->hooks.log,
+                            &t->allocator, err))
         return err->status;
     return check_recipe(&t->recipe, err);
 }
@@ -340,6 +344,27 @@ heed_trainer *heed_trainer_resume(const char *folder, const heed_recipe *recipe,
                                   heed_error *err)
 {
     return train(folder, recipe, true, hooks, allocator, err);
+}
+
+heed_status heed_recipe_choose(heed_recipe *recipe, const heed_log_sink *log,
+                               const heed_allocator *allocator, heed_error *err)
+{
+    heed_error own = {0};
+    const heed_train_hooks hooks = {.log = log ? *log : (heed_log_sink){NULL, NULL}};
+    const heed_train_options given = recipe->train;
+    heed__translation *t = translation_of(recipe, NULL, false, &hooks, allocator, &own);
+    if (!t)
+        return heed__fail(err, own.status, "%s", own.text);
+    *recipe = t->recipe;
+    /* Texts of another model live as long as t. */
+    recipe->train.vocab = given.vocab;
+    recipe->train.source_vocab = given.source_vocab;
+    recipe->train.target_vocab = given.target_vocab;
+    recipe->train.bpe_joiner = given.bpe_joiner;
+    if (given.from)
+        recipe->train.vocab_size = given.vocab_size;
+    close_translation(t);
+    return HEED_OK;
 }
 
 heed_text_report heed_trainer_text(const heed_trainer *trainer)

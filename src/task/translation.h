@@ -3,6 +3,7 @@
  *     recipe.c        options: what stands for "not given", what another model brings
  *     recipe_check.c  which are refused
  *     translation.c   the task: model, batches, losses
+ *     rehearsal.c     text of the model that is started from, mixed with the new one
  *     translation_text.c   corpora, vocabularies, names, lengths
  *     translation_valid.c  loss and translations of the validation set */
 #ifndef HEED_TASK_TRANSLATION_H
@@ -25,6 +26,7 @@ typedef struct heed__translation {
     heed_train_hooks hooks; /* log and stop */
     const char *folder;     /* where its files are while it is opened */
     heed_corpus *corpus, *valid;
+    heed_corpus *rehearsal; /* what the model of --from was trained with, a part of corpus; NULL */
     heed_vocab *source, *target;
     heed_text_config text;
     heed_text_config from; /* of the model that it starts from; resumed: of the run itself */
@@ -59,6 +61,14 @@ heed_status heed__recipe_start_from(heed_recipe *r, heed_text_config *text, heed
 heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error *err);
 /* Options that may change on resume beside the loop's; ended by NULL. */
 const char *const *heed__recipe_may_change(const heed_recipe *r);
+
+/* ---- rehearsal.c ---- */
+#define HEED__SAMPLE_FILE "sample.tsv"
+/* Mixes the sample that is kept in a folder into the corpus; nothing if there is none.  resumed:
+ * the one that this run began with. */
+heed_status heed__rehearse(heed__translation *t, const char *folder, bool resumed, heed_error *err);
+/* Puts into t->folder the sample that it rehearses, and a new one of the corpus. */
+heed_status heed__keep_sample(heed__translation *t, heed_error *err);
 
 /* ---- translation_text.c ---- */
 heed_status heed__open_corpora(heed__translation *t, heed_error *err);

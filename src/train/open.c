@@ -271,3 +271,8 @@ void heed_trainer_free(heed_trainer *t)
     heed_allocator a = t->allocator;
     heed__release(&a, t, 1, sizeof *t);
 }
+
+const heed_loop_options *heed_trainer_options(const heed_trainer *t)
+{
+    return &t->loop;
+}

@@ -1,0 +1,105 @@
+/* rehearsal.c: a model that learns a few hundred new pairs forgets, within a minute, half of what
+ * it knew.  So every model keeps a sample of its training text, and --from mixes that with the new
+ * pairs: each so many times that the sample has the share that --rehearse asks for.
+ *
+ * How often the new pairs are seen, k = 14 (bytes / 13000)^-1/4, is part of the mixture: one epoch
+ * has them k times.  docs/RESULTS.md has the runs that decided. */
+#include "base/string.h"
+#include "data/corpus.h"
+#include "task/defaults.h"
+#include "task/translation.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TIMES_MOST 14     /* that a text of a few hundred pairs is seen */
+#define TIMES_LEAST 2     /* that a long one is */
+#define FEW_BYTES 13000.0 /* of a text of a few hundred pairs */
+#define SAMPLE_TIMES_MOST 10
+#define LONGEST_LINE 1000 /* bytes of a side, in a sample */
+
+double heed__passes(double target_bytes)
+{
+    const double k = TIMES_MOST * pow(FEW_BYTES / target_bytes, 0.25);
+    return k < TIMES_LEAST ? TIMES_LEAST : k > TIMES_MOST ? TIMES_MOST : k;
+}
+
+/* How often one epoch has the new pairs, and those of the sample. */
+static void reckon(const heed_corpus *c, const heed_corpus *sample, double share, int64_t *times,
+                   int64_t *sample_times)
+{
+    const double bytes = (double)heed_corpus_describe(c).target_bytes;
+    const double sampled = (double)heed_corpus_describe(sample).target_bytes;
+    const double k = floor(heed__passes(bytes) + 0.5);
+    double n = floor(share / (1 - share) * k * bytes / sampled + 0.5);
+    n = n < 1 ? 1 : n > SAMPLE_TIMES_MOST ? SAMPLE_TIMES_MOST : n;
+    *times = (int64_t)k;
+    *sample_times = (int64_t)n;
+}
+
+heed_status heed__rehearse(heed__translation *t, const char *folder, bool resumed, heed_error *err)
+{
+    heed__pathname path;
+    const double share = t->recipe.train.rehearse;
+    heed_status status = heed__pathname_format(
+        path, err, resumed ? "%s/training/" HEED__SAMPLE_FILE : "%s/" HEED__SAMPLE_FILE, folder);
+    if (status || share <= 0 || !heed__folder_exists(path))
+        return status;
+    const char *const name = path;
+    const heed_corpus_files files = {.tsv = &name, .tsvs = 1};
+    t->rehearsal = heed_corpus_open(&files, &t->hooks.log, &t->allocator, err);
+    if (!t->rehearsal)
+        return err->status;
+    int64_t times, sample_times;
+    const int64_t pairs = heed_corpus_describe(t->corpus).pairs;
+    reckon(t->corpus, t->rehearsal, share, &times, &sample_times);
+    if (!resumed)
+        heed__translation_say(t, HEED_LOG_INFO,
+                              "an epoch has your %lld pairs %lld times, and %lld pairs that the "
+                              "model has seen before %lld times",
+                              (long long)pairs, (long long)times,
+                              (long long)heed_corpus_describe(t->rehearsal).pairs,
+                              (long long)sample_times);
+    return heed__corpus_mix(t->corpus, times, t->rehearsal, sample_times, err);
+}
+
+static bool fits_a_line(const char *text, size_t length)
+{
+    return length <= LONGEST_LINE && !memchr(text, '\t', length) && !memchr(text, '\r', length);
+}
+
+/* Pairs from all parts of the corpus. */
+static heed_status write_sample(const heed__translation *t, heed_error *err)
+{
+    heed__pathname path;
+    heed__string lines;
+    const int64_t pairs = heed_corpus_describe(t->corpus).pairs;
+    const int64_t most = t->recipe.train.sample_pairs, n = pairs < most ? pairs : most;
+    heed__string_init(&lines, &t->allocator);
+    for (int64_t i = 0; i < n; i++) {
+        const heed_pair p =
+            heed_corpus_pair(t->corpus, (int64_t)((double)i * (double)pairs / (double)n));
+        if (fits_a_line(p.source, p.source_length) && fits_a_line(p.target, p.target_length))
+            heed__string_format(&lines, "%.*s\t%.*s\n", (int)p.source_length, p.source,
+                                (int)p.target_length, p.target);
+    }
+    heed_status status =
+        lines.failed ? heed__fail(err, HEED_MEMORY, "out of memory for a sample") : HEED_OK;
+    if (!status && lines.length &&
+        !(status = heed__pathname_format(path, err, "%s/" HEED__SAMPLE_FILE, t->folder)))
+        status = heed_text_save(path, heed__string_text(&lines), err);
+    heed__string_deinit(&lines);
+    return status;
+}
+
+heed_status heed__keep_sample(heed__translation *t, heed_error *err)
+{
+    heed__pathname from, to;
+    heed_status status = HEED_OK;
+    if (t->rehearsal &&
+        !(status =
+              heed__pathname_format(from, err, "%s/" HEED__SAMPLE_FILE, t->recipe.train.from)) &&
+        !(status = heed__pathname_format(to, err, "%s/training/" HEED__SAMPLE_FILE, t->folder)))
+        status = heed__file_copy(from, to, &t->allocator, err);
+    return status ? status : write_sample(t, err);
+}
