@@ -15,69 +15,119 @@ struct attention {
     bench_run *run;
     heed_tensor *q, *k, *v;
     const heed_segments *segments;
+    const heed_key_pattern *pattern;
+    int64_t held; /* bytes of the working tape, at most */
 };
 
 static double attention_both(void *context)
 {
-    const struct attention *a = context;
+    struct attention *a = context;
     heed_tape *t = a->run->work;
     heed_tape_reset(t);
     double start = heed_clock_seconds();
-    heed_tensor *y = heed_attention(t, a->q, a->k, a->v, a->segments, a->segments,
-                                    &(heed_attention_options){.heads = HEADS});
+    heed_tensor *y =
+        heed_attention(t, a->q, a->k, a->v, a->segments, a->segments,
+                       &(heed_attention_options){.heads = HEADS, .pattern = a->pattern});
     double forward = heed_clock_seconds() - start;
-    return forward + bench_backward(a->run, y);
+    forward += bench_backward(a->run, y);
+    const int64_t held = (int64_t)heed_tape_memory(t);
+    a->held = held > a->held ? held : a->held;
+    return forward;
 }
 
-static void measure_attention(bench_run *r, const char *shape, const int64_t *lengths,
-                              int64_t count)
+/* The BAND keys around the query. */
+#define BAND 64
+static int band_ranges(const void *context, int head, int64_t i, int64_t queries, int64_t keys,
+                       heed_key_range *out)
 {
-    static const char *const bench = "attention forward+backward";
+    (void)context;
+    (void)head;
+    (void)queries;
+    out[0] = (heed_key_range){(int32_t)(i > BAND / 2 ? i - BAND / 2 : 0),
+                              (int32_t)(i + BAND / 2 < keys ? i + BAND / 2 : keys), 1};
+    return 1;
+}
+static const heed_key_pattern band = {band_ranges, NULL, 1, true};
+
+/* The reference is what the products of the pairs alone would take at the rate of a 512^3 product;
+ * target: the share of that rate. */
+static void measure_attention(bench_run *r, const char *bench, const char *shape,
+                              const int64_t *lengths, int64_t count,
+                              const heed_key_pattern *pattern, double target)
+{
     int64_t tokens = 0;
     double pairs = 0;
     for (int64_t i = 0; i < count; i++) {
         tokens += lengths[i];
-        pairs += (double)lengths[i] * (double)lengths[i];
+        pairs += (double)lengths[i] * (double)(pattern ? BAND : lengths[i]);
     }
     struct attention a = {r,
                           bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
                           bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
                           bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
-                          heed_segments_new(heed_tape_arena(r->hold), count, lengths)};
+                          heed_segments_new(heed_tape_arena(r->hold), count, lengths),
+                          pattern,
+                          0};
+    /* A tape of its own, so that what it holds is what this call allocated. */
+    heed_error err = {0};
+    heed_tape *kept = r->work;
+    r->work = heed_tape_new(&(heed_tape_options){.threads = r->threads}, &err);
+    if (!r->work) {
+        heed_tape_fail(r->hold, err.status, "%s", err.text);
+        r->work = kept;
+    }
     if (bench_check(r, bench, r->hold) || !a.segments)
-        return;
+        goto done;
     /* Six products of T x T x Dk a head: q k^T and p v forward; dp, dq, dk, dv backward. */
     double best[2];
     bench_alternate((bench_subject *[]){attention_both, bench_product}, (void *[]){&a, r}, 2,
                     r->budget, best);
     if (!bench_check(r, bench, r->work)) {
         double reference = 6 * 2 * pairs * HEADS * DEPTH / BENCH_PRODUCT_FLOPS * best[1];
-        bench_line line = {bench, "",  best[0] * 1e3, "ms", reference * 1e3, reference / best[0],
-                           0.5,   NULL};
+        char memory[64];
+        snprintf(memory, sizeof memory, "%.1f MB", (double)a.held * 1e-6);
+        bench_line line = {bench,  "",    best[0] * 1e3, "ms", reference * 1e3, reference / best[0],
+                           target, memory};
         snprintf(line.shape, sizeof line.shape, "%s", shape);
         bench_report(r, &line);
     }
+done:
+    if (r->work != kept)
+        heed_tape_free(r->work);
+    r->work = kept;
     heed_tape_reset(r->hold);
-    heed_tape_reset(r->work);
+}
+
+static void measure_length(bench_run *r, const char *bench, int64_t count, int64_t length,
+                           const heed_key_pattern *pattern, double target)
+{
+    int64_t lengths[128];
+    char shape[64];
+    for (int64_t i = 0; i < count; i++)
+        lengths[i] = length;
+    snprintf(shape, sizeof shape, "%lld of %lld, 8 heads of 64", (long long)count,
+             (long long)length);
+    measure_attention(r, bench, shape, lengths, count, pattern, target);
 }
 
 void bench_attention(bench_run *r)
 {
-    int64_t lengths[128];
-    if (!bench_wanted(r, "attention forward+backward"))
-        return;
-    for (int i = 0; i < 84; i++)
-        lengths[i] = 24;
-    measure_attention(r, "84 of 24, 8 heads of 64", lengths, 84);
-    for (int i = 0; i < 8; i++)
-        lengths[i] = 256;
-    measure_attention(r, "8 of 256, 8 heads of 64", lengths, 8);
-    /* 5, 42, 23, 60, ...: every length from 5 to 60 once in 56, about 2000 tokens. */
-    int64_t tokens = 0;
+    static const char *const dense = "attention forward+backward", *const banded =
+                                                                       "attention band 64";
+    static const int64_t shapes[][2] = {{84, 24}, {8, 256}, {2, 1024}, {1, 4096}};
+    int64_t lengths[128], tokens = 0;
     int n = 0;
-    for (; tokens < 2000; n++)
-        tokens += lengths[n] = 5 + n * 37 % 56;
-    measure_attention(r, "ragged 5 to 60", lengths, n);
+    if (bench_wanted(r, dense)) {
+        for (int i = 0; i < 4; i++)
+            measure_length(r, dense, shapes[i][0], shapes[i][1], NULL, 0.5);
+        /* 5, 42, 23, 60, ...: every length from 5 to 60 once in 56, about 2000 tokens. */
+        for (; tokens < 2000; n++)
+            tokens += lengths[n] = 5 + n * 37 % 56;
+        measure_attention(r, dense, "ragged 5 to 60", lengths, n, NULL, 0.5);
+    }
+    if (bench_wanted(r, banded))
+        for (int i = 1; i < 4; i++)
+            measure_length(r, banded, shapes[i][0], shapes[i][1], &band, 0.2);
 }
 
 /* ---- projection and cross-entropy ---- */

@@ -53,6 +53,7 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
                                  const heed_attend_extra *extra)
 {
     const heed_attend_options *o = &l->options;
+    const heed_key_pattern pattern = heed__key_pattern(o);
     return heed_attention(t, q, m->keys, m->values, p->queries, p->keys,
                           &(heed_attention_options){
                               .heads = p->heads,
@@ -60,6 +61,7 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
                               .causal = causal,
                               .scale = heed__score_of(l)->scaled ? 0 : 1,
                               .dropout = o->dropout,
+                              .pattern = heed__pattern_is_whole(&o->pattern) ? NULL : &pattern,
                               .bias = extra->bias,
                               .distance_bias = heed__bias_by_distance(
                                   t, l, causal, heed__max(p->queries->longest, p->keys->longest)),
@@ -135,8 +137,8 @@ heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *
     if (heed__slot_kind(&o->normaliser) == HEED_NORMALISE_ELU)
         return heed__attend_elu(t, o, q, memory, queries, causal);
     heed_tensor *gate, *mask, *asked = score->query ? score->query(t, l, q, &p) : q;
-    if (!o->single && heed__pattern_is_whole(&o->pattern) && heed__attend_can(o) & HEED_CAN_FUSED &&
-        memory->values && !extra->log_weights)
+    if (!o->single && heed__attend_can(o) & HEED_CAN_FUSED && memory->values &&
+        !extra->log_weights && (!extra->place || heed__pattern_is_whole(&o->pattern)))
         return attend_fused(t, l, asked, memory, causal, &p, extra);
     if (!heed__pattern_windows(t, l, q, extra->place, &p, &gate, &mask))
         return NULL;

@@ -109,6 +109,8 @@ int heed__pattern_ranges(const heed_slot_spec *pattern, const heed__pattern_quer
  * again; INT32_MAX if all may be. */
 int64_t heed__pattern_reach(const heed_slot_spec *pattern, int64_t *pinned);
 #define HEED__PATTERN_RANGES (4 * HEED_SLOT_TERMS)
+/* The same for operators (ops.h); o is borrowed. */
+heed_key_pattern heed__key_pattern(const heed_attend_options *o);
 
 /* What local-p needs; then each query's predicted place p (N,H), in keys, and what its weights are
  * multiplied with. */

@@ -75,6 +75,19 @@ int64_t heed__pattern_reach(const heed_slot_spec *pattern, int64_t *pinned)
     return most;
 }
 
+static int ranges_of_layer(const void *context, int head, int64_t i, int64_t queries, int64_t keys,
+                           heed_key_range *out)
+{
+    const heed_attend_options *o = context;
+    return heed__pattern_ranges(&o->pattern,
+                                &(heed__pattern_query){head, i, queries, keys, o->causal}, out);
+}
+
+heed_key_pattern heed__key_pattern(const heed_attend_options *o)
+{
+    return (heed_key_pattern){ranges_of_layer, o, HEED__PATTERN_RANGES, true};
+}
+
 /* ---- windows of attention by parts ---- */
 
 /* The window of a query around the place p that it has predicted. */

@@ -1,4 +1,5 @@
-/* head_product.h: the six products of one attention head, included by head.c.
+/* head_product.h: the products of one attention head, included by attention_head.c and
+ * attention_tiles.c.
  *
  * In all of them rows of A are broadcast against strips of B: B (K, K^T, V, V^T, Q, dO) is first
  * copied into strips of two registers' width, or three for a last odd one, which lie in the order
@@ -118,19 +119,6 @@ typedef struct ahead {
     int parts, now;
 } ahead;
 
-static __attribute__((unused)) void prefetch_next(ahead *f, const heed__head *h, heed__matrix x,
-                                                  int64_t rows, int64_t cols)
-{
-    if (!x.at || rows == 0)
-        return;
-    const int64_t size = sizeof(real);
-    const real *next = h->head + 1 < h->heads ? x.at + cols : x.at + rows * x.ld - h->head * cols;
-    f->part[f->parts].at = (const char *)next;
-    f->part[f->parts].rows = rows;
-    f->part[f->parts].step = x.ld * size;
-    f->part[f->parts++].bytes = cols * size;
-}
-
 /* Prefetches the cache lines of FETCH_ROWS rows. */
 #define FETCH_ROWS 4
 VINLINE void fetch(ahead *f)
@@ -170,11 +158,11 @@ static __attribute__((noinline)) void wide_tile(real *c, int64_t ldc, const real
     }
 }
 
-/* C = beta C + A B, B (depth,n) in strips, of which the first k rows are used.  f NULL: nothing is
- * prefetched. */
+/* f: what to prefetch on the way, or NULL.
+ * C = beta C + A B, B (depth,n) in strips, of which k rows from row `first` on are used. */
 static void product(ahead *f, heed__matrix c, const real *a, int64_t a_row, int64_t a_col,
-                    const real *b, int64_t depth, int64_t m, int64_t n, int64_t k, real beta,
-                    triangle kind, int64_t i0)
+                    const real *b, int64_t depth, int64_t first, int64_t m, int64_t n, int64_t k,
+                    real beta, triangle kind, int64_t i0)
 {
     for (int64_t j = 0, w; j < n; b += w * depth, j += w) {
         w = strip_width(n - j);
@@ -192,7 +180,7 @@ static void product(ahead *f, heed__matrix c, const real *a, int64_t a_row, int6
             if (kind == FROM && top > i0)
                 from = top - i0;
             real *tile = c.at + top * c.ld + j;
-            const real *a_from = a + top * a_row + from * a_col, *b_from = b + from * w;
+            const real *a_from = a + top * a_row + from * a_col, *b_from = b + (first + from) * w;
             if (w == 3 * VW)
                 wide_tile(tile, c.ld, a_from, a_row, a_col, b_from, bottom - top, width, to - from,
                           beta);

@@ -168,7 +168,7 @@ static void times(const chunk *c, heed__matrix to, const real *a, int64_t a_row,
         pack_columns(c->strips, b, k, n, 1);
     else
         pack_rows(c->strips, b, k, n, 1);
-    product(NULL, to, a, a_row, a_col, c->strips, k, m, n, k, beta, kind, 0);
+    product(NULL, to, a, a_row, a_col, c->strips, k, 0, m, n, k, beta, kind, 0);
 }
 
 /* triangle (m,n) = A B^T, row i kept to column i. */
