@@ -1,7 +1,8 @@
-/* test_hugging_face.c: MarianMT, BERT and GPT-2 as Hugging Face ships them: files with made-up
- * weights, written here under the publishers' names, against PyTorch in float64 (computed from
- * the publishers' definitions with the same weights: element i of tensor NAME is ((FNV-1a(NAME)
- * + 2654435761 i) mod 2^32) / 2^32 * 0.6 - 0.3, and 1 more in the weights of norms). */
+/* test_hugging_face.c: MarianMT, BERT, GPT-2 and Llama as Hugging Face ships them: files with
+ * made-up weights, written here under the publishers' names, against PyTorch in float64
+ * (computed from the publishers' definitions with the same weights: element i of tensor NAME is
+ * ((FNV-1a(NAME) + 2654435761 i) mod 2^32) / 2^32 * 0.6 - 0.3, and 1 more in the weights of
+ * norms). */
 #include <heed/engine.h>
 #include <heed/io.h>
 
@@ -22,6 +23,8 @@ static const double bert_logits[] = {0.731992732,  0.097157861,  0.485048667,
                                      0.272939505,  -0.339193599, -0.551302796,
                                      -0.759919334, -0.372028562, -0.622556923};
 static const double gpt2_log_p[] = {-2.907984114, -2.947379728, -2.564081361, -3.152815200};
+
+static const double llama_log_p[] = {-1.838297466, -2.520278322, -2.126059872, -2.061947289};
 
 enum { V = 9, D = 8, F = 12, POSITIONS = 16 };
 
@@ -239,8 +242,8 @@ static void refused(void **state)
     write_text("config.json", "{\"model_type\":\"t5\"}");
     err = (heed_error){0};
     assert_null(heed_engine_open(folder, NULL, &err));
-    assert_non_null(
-        strstr(err.text, "its model_type is 't5', heed computes marian, bert and gpt2"));
+    assert_non_null(strstr(err.text, "its model_type is 't5', heed computes marian, bert, gpt2 "
+                                     "and llama"));
 }
 
 /* ---- BERT ---- */
@@ -337,6 +340,42 @@ static void gpt2(void **state)
     heed_engine_free(e);
 }
 
+/* ---- Llama ---- */
+
+/* Catches rotary positions on neighbours instead of halves, another base, heads of keys and values
+ * that are not shared, gate and up exchanged, norms with a mean. */
+static void llama(void **state)
+{
+    (void)state;
+    static const int32_t fed[] = {1, 4, 2, 5}, wanted[] = {4, 2, 5, 0};
+    struct file f = begin();
+    add(&f, V, D, "model.embed_tokens.weight");
+    add(&f, V, D, "lm_head.weight");
+    add(&f, D, 0, "model.norm.weight");
+    for (int i = 0; i < 2; i++) {
+        static const struct {
+            const char *name;
+            int rows, cols;
+        } parts[] = {{"input_layernorm", D, 0},  {"post_attention_layernorm", D, 0},
+                     {"self_attn.q_proj", D, D}, {"self_attn.k_proj", D / 2, D},
+                     {"self_attn.o_proj", D, D}, {"self_attn.v_proj", D / 2, D},
+                     {"mlp.gate_proj", F, D},    {"mlp.up_proj", F, D},
+                     {"mlp.down_proj", D, F}};
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+            add(&f, parts[k].rows, parts[k].cols, "model.layers.%d.%s.weight", i, parts[k].name);
+    }
+    finish(&f, "{\"model_type\":\"llama\",\"hidden_size\":8,\"num_hidden_layers\":2,"
+               "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"intermediate_size\":12,"
+               "\"vocab_size\":9,\"max_position_embeddings\":16,\"rms_norm_eps\":1e-5,"
+               "\"rope_theta\":500.0,\"hidden_act\":\"silu\",\"tie_word_embeddings\":false}");
+    write_text("vocab.json", "{\"a\":0,\"b\":1,\"c\":2,\"d\":3,\"e\":4,\"f\":5,\"g\":6,\"ab\":7,"
+                             "\"<unk>\":8}");
+    write_text("merges.txt", "#version: 0.2\na b\n");
+    heed_engine *e = open_engine();
+    check_log_p(e, NULL, fed, wanted, 4, llama_log_p);
+    heed_engine_free(e);
+}
+
 /* Catches a part of a model in several files that is not read, and an index that says what is
  * not so.
  *  */
@@ -376,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refused, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(bert, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(gpt2, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(llama, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(shards, make_folder, remove_folder),
     };
     return cmocka_run_group_tests_name("hugging face", tests, NULL, NULL);

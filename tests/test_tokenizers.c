@@ -204,7 +204,7 @@ static void wordpiece(void **state)
 {
     (void)state;
     heed_vocab *v = from_text("v", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nuna\n!\n"
-                                   "\xe4\xbd\xa0\ncafe\n##s\nx\n##x\n");
+                                   "\xe4\xbd\xa0\ncafe\n##s\nx\n##x\n\xe2\x84\x9d\n");
     check_ids(v, "unaffable", "1"); /* una, then nothing fits */
     check_ids(v, "Caf\xc3\xa9s!", "11 12 9");
     check_ids(v,

@@ -315,7 +315,10 @@ heed_status heed__describe_hugging_face(heed__found_model *m, heed_error *err)
     static const struct {
         const char *type;
         heed_status (*describe)(heed__found_model *m, heed_error *err);
-    } known[] = {{"marian", describe_marian}, {"bert", describe_bert}, {"gpt2", describe_gpt2}};
+    } known[] = {{"marian", describe_marian},
+                 {"bert", describe_bert},
+                 {"gpt2", describe_gpt2},
+                 {"llama", heed__describe_llama}};
     const char *type = json_string_value(json_object_get(m->found->about, "model_type"));
     for (size_t i = 0; type && i < sizeof known / sizeof *known; i++)
         if (strcmp(type, known[i].type) == 0) {
@@ -323,6 +326,6 @@ heed_status heed__describe_hugging_face(heed__found_model *m, heed_error *err)
             return status ? status : find_vocabularies(m, err);
         }
     return heed__found_fail(m->found, err,
-                            "its model_type is '%.60s', heed computes marian, bert and gpt2",
+                            "its model_type is '%.60s', heed computes marian, bert, gpt2 and llama",
                             type ? type : "missing");
 }

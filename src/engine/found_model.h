@@ -70,6 +70,10 @@ heed_engine *heed__found_engine(const char *path, const heed_model_config *confi
 
 heed_status heed__describe_ct2(heed__found_model *m, heed_error *err);
 heed_status heed__describe_hugging_face(heed__found_model *m, heed_error *err);
+heed_status heed__describe_llama2c(heed__found_model *m, heed_error *err);
+heed_status heed__describe_gguf(heed__found_model *m, heed_error *err);
+/* Of Hugging Face: configuration and rules, not the vocabulary. */
+heed_status heed__describe_llama(heed__found_model *m, heed_error *err);
 
 /* The tensors beside a config.json of Hugging Face. */
 heed_status heed__hugging_face_weights(heed__found_model *m, heed_error *err);

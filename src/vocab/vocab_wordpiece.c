@@ -168,7 +168,7 @@ static bool has_no_capitals(const heed_vocab *v)
         for (size_t at = 0, n; at < p->length; at += n) {
             int32_t c;
             n = heed__utf8_next(p->text + at, p->length - at, &c);
-            if (utf8proc_category(c) == UTF8PROC_CATEGORY_LU)
+            if (utf8proc_tolower(c) != c) /* of mathematics there are capitals without */
                 return false;
         }
     }
