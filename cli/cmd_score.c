@@ -101,7 +101,7 @@ static bool score_lines(const struct run *r, const line_reader *source, const li
             return false;
         }
         if (!results_written())
-            return false;
+            return reader_left();
     }
     return true;
 }

@@ -197,7 +197,7 @@ static bool run_all(struct run *r)
     if (r->wrong)
         complain("lines that are no JSON objects to translate: %lld; their \"error\" says why",
                  (long long)r->wrong);
-    return !status && !r->wrong;
+    return (!status || reader_left()) && !r->wrong;
 }
 
 /* The whole number that *text begins with, and *text behind it; 0: there is none from 1. */
@@ -222,7 +222,8 @@ static bool read_head(const char *text, int *layer, int *head)
 }
 
 /* An option that is given its default asks for nothing: --print-config writes all of them. */
-static bool usage_is_right(const struct translate_settings *s, int *layer, int *head)
+static bool usage_is_right(const invocation *in, const struct translate_settings *s, int *layer,
+                           int *head)
 {
     if (s->alignment_head && !read_head(s->alignment_head, layer, head))
         complain("option '--alignment-head' is '%s', expected a layer or LAYER.HEAD, from 1",
@@ -232,15 +233,21 @@ static bool usage_is_right(const struct translate_settings *s, int *layer, int *
     else if (!s->search.sample && s->search.n_best > s->search.beam)
         complain("option '--n-best' is %lld, expected at most %lld as '--beam' says",
                  (long long)s->search.n_best, (long long)s->search.beam);
-    else if (!s->search.sample && (s->search.temperature != 1 || s->search.top_k != 0 ||
-                                   s->search.top_p != 1 || s->search.seed != 1))
+    else if (!s->search.sample && (s->search.temperature != 0.7 || s->search.top_k != 0 ||
+                                   s->search.top_p != 0.9 || s->search.seed != 1))
         complain("options '--temperature', '--top-k', '--top-p' and '--seed' are of '--sample': "
                  "expected it too");
-    else if (s->search.sample && s->search.beam != 4)
+    else if (s->search.sample && (s->search.beam != 4 || option_typed(in, "beam")))
         complain("options '--sample' and '--beam' exclude each other: '--n-best' says how many "
                  "translations are drawn");
     else if (s->search.sample && s->search.patience > 0)
         complain("options '--sample' and '--patience' exclude each other");
+    else if (s->search.max_length && s->search.min_length > s->search.max_length)
+        complain("option '--min-length' is %lld, expected at most %lld as '--max-length' says",
+                 (long long)s->search.min_length, (long long)s->search.max_length);
+    else if (s->search.max_ratio > 0 && s->search.min_ratio > s->search.max_ratio)
+        complain("option '--min-ratio' is %g, expected at most %g as '--max-ratio' says",
+                 s->search.min_ratio, s->search.max_ratio);
     else if (s->alignment_head && !s->alignments)
         complain("option '--alignment-head' is of '--alignments': expected it too");
     else
@@ -260,7 +267,8 @@ int translate_run(int argc, const char *const *argv)
     int code = EXIT_USAGE;
     s.search.unscored = !s.scores && !s.json && s.search.n_best == 1;
     struct run r = {.s = &s, .in = {.s = &s, .files = &in.words}};
-    if (usage_is_right(&s, &r.layer, &r.head) && (s.model = find_model(s.model, s.to, in.arena))) {
+    if (usage_is_right(&in, &s, &r.layer, &r.head) &&
+        (s.model = find_model(s.model, s.to, in.arena))) {
         code = run_all(&r) ? EXIT_DONE : EXIT_FAILED;
         translate_close(&r.in);
         heed_translator_free(r.tr);

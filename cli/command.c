@@ -70,6 +70,13 @@ bool option_typed(const invocation *in, const char *name)
     return heed_option_origin_of(&in->origins, name) == HEED_OPTION_BY_COMMAND_LINE;
 }
 
+static bool nobody_reads; /* stdout */
+
+bool reader_left(void)
+{
+    return nobody_reads;
+}
+
 bool results_written(void)
 {
     static bool failed;
@@ -78,7 +85,9 @@ bool results_written(void)
     /* The write that failed may lie behind us and its reason be gone: it stops one more, too. */
     if (lost && !failed && !errno && write(STDOUT_FILENO, "\n", 1) > 0)
         errno = 0;
-    if (lost && !failed)
+    if (lost && !failed && errno == EPIPE)
+        nobody_reads = true;
+    else if (lost && !failed)
         complain("cannot write to standard output: %s", errno ? strerror(errno) : "write error");
     failed |= lost;
     return !failed;

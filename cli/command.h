@@ -73,6 +73,8 @@ void complain(const char *format, ...)
 /* Sends off what was printed on stdout; false after saying, once, why it could not be written.  A
  * command with more to come stops then; the program's end asks in any case. */
 bool results_written(void);
+/* Whether that was because nobody reads on, as `head` does: no failure, and nothing was said. */
+bool reader_left(void);
 /* A JSON string on stdout; text is UTF-8. */
 void print_json_text(const char *text);
 bool ends_with(const char *text, const char *end);

@@ -57,7 +57,7 @@ static int run(int argc, const char *const *argv)
 
 int main(int argc, char **argv)
 {
-    /* A reader that went away then shows as a failed write, with a message, not as a silent end. */
+    /* A reader that went away then shows as a failed write: what was begun is ended in order. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* and so does a file that grows beyond `ulimit -f` */
     check_environment();
@@ -67,5 +67,5 @@ int main(int argc, char **argv)
         complain("cannot write to standard output: %s", strerror(errno));
         written = false;
     }
-    return written ? code : EXIT_FAILED;
+    return written || reader_left() ? code : EXIT_FAILED;
 }

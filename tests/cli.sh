@@ -151,7 +151,7 @@ says '^add forward+backward  *1x64  *1 '
 grep -q '^operator  *calls  *forward s  *backward s  *share$' err; verdict $? 'no profile on stderr'
 grep -q '^add  *[1-9]' err; verdict $? 'the profile lacks add'
 
-# Catches results that are lost in silence: a full disk, a reader that went away.
+# Catches results that are lost in silence, as on a full disk, and noise where a reader had enough.
 what='heed list ops >/dev/full'
 : >out
 "$heed" list ops >/dev/full 2>err </dev/null
@@ -160,7 +160,7 @@ exits 1; complains 'heed: cannot write to standard output: No space left on devi
 what='heed list ops, into a closed pipe'
 { sleep 0.2; "$heed" list ops 2>err; echo $? >code; } | :
 rc=$(cat code)
-exits 1; complains 'heed: cannot write to standard output: Broken pipe'
+exits 0; quiet_err
 what='heed list ops >&-'
 "$heed" list ops >&- 2>err </dev/null
 rc=$?

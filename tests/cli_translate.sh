@@ -59,7 +59,7 @@ exits 2; complains "heed: option '--beam' is '0', expected a whole number from 1
 run translate --model m --n-best 5
 exits 2; complains "heed: option '--n-best' is 5, expected at most 4 as '--beam' says"; quiet_out
 # Catches options that do nothing, in silence.
-run translate --model m --temperature 0.7
+run translate --model m --temperature 0.6
 exits 2; quiet_out
 complains "heed: options '--temperature', '--top-k', '--top-p' and '--seed' are of '--sample': expected it too"
 run translate --model m --seed 5
@@ -67,6 +67,12 @@ exits 2; quiet_out; mentions "'--seed' are of '--sample': expected it too"
 run translate --model m --sample --beam 8
 exits 2; quiet_out
 complains "heed: options '--sample' and '--beam' exclude each other: '--n-best' says how many translations are drawn"
+run translate --model m --sample --beam 4
+exits 2; quiet_out; mentions "options '--sample' and '--beam' exclude each other"
+run translate --model m --min-length 9 --max-length 5
+exits 2; quiet_out; complains "heed: option '--min-length' is 9, expected at most 5 as '--max-length' says"
+run translate --model m --min-ratio 2 --max-ratio 1
+exits 2; quiet_out; complains "heed: option '--min-ratio' is 2, expected at most 1 as '--max-ratio' says"
 run translate --model m --alignment-head 1
 exits 2; quiet_out
 complains "heed: option '--alignment-head' is of '--alignments': expected it too"
@@ -415,7 +421,6 @@ exits 1; complains 'heed: cannot write to standard output: No space left on devi
 what='heed translate, into a closed pipe'
 { "$heed" translate --model m --beam 1 in 2>err; echo $? >code; } | head -n 1 >out
 rc=$(cat code)
-exits 1; complains 'heed: cannot write to standard output: Broken pipe'
-[ "$(wc -l <err)" = 1 ]; verdict $? 'expected one message'
+exits 0; quiet_err
 
 finish

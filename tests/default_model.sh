@@ -55,6 +55,18 @@ for part in 'Ich bin müde' 'Wo ist der Bahnhof' 'Buch' 'Wasser' 'Mein Bruder' '
     says "$part"
 done
 
+# Catches a piece that cannot be banned because its mark is not on the keyboard, and is not told.
+echo 'A dog runs.' >in
+run translate --ban Hund
+exits 1; mentions "the target vocabulary does not have it; did you mean '▁Hund'?"
+run translate --ban ▁Hund
+exits 0; ! grep -q '^Ein Hund ' out; verdict $? 'a banned piece is there'
+
+# Catches draws that are nonsense unless one knows what to ask for.
+yes 'A dog runs.' | head -n 20 >in
+run translate --sample
+exits 0; [ "$(grep -c Hund out)" -ge 15 ]; verdict $? 'a dog is no dog'
+
 # Catches attention that cannot be shown for a model of whole numbers.
 run inspect --attention 'He is reading a book.'
 exits 0; says 'Buch'; quiet_err

@@ -79,13 +79,14 @@ typedef struct heed_search_options {
 #define HEED_SAMPLE_OPTIONS(owner, at)                                                             \
     HEED_OPTION_BOOL(owner, at.sample, "sample", NULL,                                             \
                      "draw --n-best translations instead of searching"),                           \
-        HEED_OPTION_REAL(owner, at.temperature, "temperature", "1", 0.01, 100, "T",                \
-                         "--sample from p^(1/T): below 1 safer, above 1 wilder"),                  \
+        HEED_OPTION_REAL(                                                                          \
+            owner, at.temperature, "temperature", "0.7", 0.01, 100, "T",                           \
+            "--sample from p^(1/T): 1: as the model says, below safer, above wilder"),             \
         HEED_OPTION_INT(owner, at.top_k, "top-k", "0", 0, INT32_MAX, "K",                          \
                         "--sample from the K most probable tokens; 0: from all"),                  \
         HEED_OPTION_REAL(                                                                          \
-            owner, at.top_p, "top-p", "1", 0, 1, "P",                                              \
-            "--sample from the fewest tokens of probability P together; 0: from all"),             \
+            owner, at.top_p, "top-p", "0.9", 0, 1, "P",                                            \
+            "--sample from the fewest tokens of probability P together; 1: from all"),             \
         HEED_OPTION_INT(owner, at.seed, "seed", "1", 0, INT64_MAX, "N",                            \
                         "another one, and --sample draws other translations")
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A sentence with more tokens than this is split, even where the model's positions would reach:
@@ -30,6 +31,23 @@ static heed__limits limits_of(const heed_translator *tr)
                           tr->knows_letters ? tr->characters : NULL};
 }
 
+static bool is_piece(const heed_vocab *v, int32_t id, const char *piece)
+{
+    return strcmp(heed_vocab_piece(v, id), piece) == 0;
+}
+
+/* SentencePiece begins a word with a mark that is not on every keyboard. */
+static heed_status refuse_piece(const heed_vocab *v, const char *piece, heed_error *err)
+{
+    char word[128];
+    snprintf(word, sizeof word, "\xE2\x96\x81%s", piece);
+    const bool is_word = is_piece(v, heed_vocab_find(v, word), word);
+    return heed__fail(
+        err, HEED_ARGUMENT,
+        "the piece '%s' cannot be banned: the target vocabulary does not have it%s%s%s", piece,
+        is_word ? "; did you mean '" : "", is_word ? word : "", is_word ? "'?" : "");
+}
+
 /* o->banned becomes the ids of o->ban as well. */
 static heed_status find_banned(const heed_translator *tr, heed_search_options *o, heed_error *err)
 {
@@ -43,10 +61,11 @@ static heed_status find_banned(const heed_translator *tr, heed_search_options *o
     for (int i = 0; i < o->ban.count; i++, n++) {
         const char *piece = o->ban.items[i];
         id[n] = heed_vocab_find(tr->target, piece);
-        if (id[n] == eos || strcmp(heed_vocab_piece(tr->target, id[n]), piece) != 0)
-            return heed__fail(err, HEED_ARGUMENT, "the piece '%s' cannot be banned: %s", piece,
-                              id[n] == eos ? "no sentence would end"
-                                           : "the target vocabulary does not have it");
+        if (id[n] == eos)
+            return heed__fail(err, HEED_ARGUMENT,
+                              "the piece '%s' cannot be banned: no sentence would end", piece);
+        if (!is_piece(tr->target, id[n], piece))
+            return refuse_piece(tr->target, piece, err);
     }
     o->banned = (heed_tokens){id, n};
     return HEED_OK;
