@@ -109,7 +109,7 @@ exits 0; says '^softmax  *[0-9]* cases  y'; says '^attention '; quiet_err
 run list attention
 exits 0; says '^score$'; says '^  additive  *v.tanh(W q + U k)$'; quiet_err
 says '^  *Luong et al. 2015; costs .*; can: cross cache weights heads widths$'; says '^  band:W  '
-[ "$(grep -c '; can: ' out)" = 18 ]; verdict $? 'not 18 mechanisms'
+[ "$(grep -c '; can: ' out)" = 19 ]; verdict $? 'not 19 mechanisms'
 
 # Catches a wrong gradient in this build, a summary that scripts cannot read, and a config file or
 # its precedence ignored by a command.
