@@ -16,7 +16,7 @@ static const char *const examples[] = {"heed convert m m-int8 --quantize int8",
                                        "heed translate --model m-int8 news.en", NULL};
 const heed_option_set convert_options = {
     .command = "heed convert",
-    .summary = "Write a model anew with smaller numbers",
+    .summary = "Write a model as int8 or fp16: smaller and faster",
     .arguments = "DIR OUT",
     .least = 2,
     .most = 2,
