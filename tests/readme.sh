@@ -35,7 +35,7 @@ more=()
 case \$1 in
 train)
     case " \$* " in
-    *' --resume '*) more=(--max-updates 4) ;;
+    *' --resume '*) ;;
     *' --preset '* | *' --from '* | *' --arch '* | *' --d '*) more=(--max-updates 2 --batch-tokens 128) ;;
     *) more=(--max-updates 2 --batch-tokens 128 --preset tiny) ;;
     esac
