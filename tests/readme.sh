@@ -2,7 +2,7 @@
 # readme.sh [HEED] [--write]: runs every command of the README, in both languages, and of the pages under docs/
 # that are for users, in a folder with small files of the names that they use.  Catches a command that is wrong or
 # out of date, output that the program no longer prints (--write puts in what it prints now), a link to nothing,
-# a page of options that is not the program's, and a page that grows too long.
+# and a page that grows too long.
 #
 #   ```console   `$ command`, and exactly what it prints to standard output
 #   ```sh        commands, whatever they print;    | ... | `heed ...` |  one in a table
@@ -160,10 +160,4 @@ verdict $? 'its commands are not those of README.md'
 for page in README.md ${write:+README.zh-CN.md} docs/TRANSLATE.md docs/TRAIN.md docs/INSPECT.md docs/EMBED.md; do
     run_page $page
 done
-
-what='docs/OPTIONS.md'
-"$tree/tools/options-page" "$heed" >"$room/options"
-if [ "$write" ]; then cp "$room/options" "$tree/docs/OPTIONS.md"; fi
-diff "$tree/docs/OPTIONS.md" "$room/options" >out 2>err
-verdict $? 'options have changed: tools/options-page >docs/OPTIONS.md'
 finish
