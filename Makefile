@@ -174,8 +174,8 @@ endif
 # threads, valgrind: SentencePiece copies a long line of unknown characters once for each of them,
 # which takes for ever where every byte of a copy is looked at; and hundreds of trainings with one
 # failing call each take as long.
-NOT_DOUBLE := test_learning test_threads test_crash test_train_kill test_batching
-NOT_SAN := test_learning test_crash test_train_kill test_batching
+NOT_DOUBLE := test_learning test_threads test_crash test_train_kill test_task_kill test_batching
+NOT_SAN := test_learning test_crash test_train_kill test_task_kill test_batching
 NOT_SLOW := $(NOT_SAN) test_any_line test_train_files
 
 .PHONY: all build tests fuzzers objects demo test coverage lint format deps bench bench-peers \

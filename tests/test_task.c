@@ -122,7 +122,8 @@ static bool stop_at_once(void *context)
     return ++*(int *)context > 7;
 }
 
-/* Catches a task without a position that is resumed elsewhere than where it was. */
+/* Catches a task without a position that is resumed elsewhere than where it was, and a stop that
+ * draws no curves. */
 static void test_resumed_task(void **state)
 {
     (void)state;
@@ -139,6 +140,8 @@ static void test_resumed_task(void **state)
         int asked = 0;
         heed_train_hooks hooks = {.stop = stop_at_once, .context = &asked};
         run_task(in_room("m"), &task, i > 0, &hooks);
+        assert_true(is_there(in_room("m/training/curves.svg")));
+        assert_int_equal(unlink(in_room("m/training/curves.svg")), 0); /* drawn at every stop */
     }
     assert_int_equal(run_task(in_room("m"), &task, true, NULL).last.update, 40);
     assert_true(same_file(in_room("whole"), in_room("m"), "model.safetensors"));
@@ -248,6 +251,16 @@ static void test_two_sets_by_hand(void **state)
     assert_true(loop_gan.drawn[0] != loop_gan.drawn[1]);
 }
 
+/* Draws at every validation: what was drawn then is there at the next update. */
+static void look_at_curves(void *context, const heed_train_progress *p)
+{
+    int *seen = context;
+    if (p->event != HEED_TRAIN_UPDATE || p->update % 100 != 1 || p->update == 1)
+        return;
+    *seen += is_there(in_room("m/training/curves.svg"));
+    unlink(in_room("m/training/curves.svg"));
+}
+
 /* Catches a game that does not come to the distribution it imitates, measures that are not kept,
  * losses of one set that are shown as the other's, an average or a best model of one set alone. */
 static void test_two_sets_learn(void **state)
@@ -259,7 +272,10 @@ static void test_two_sets_learn(void **state)
     loop.ema = 0.99;
     loop.average = 3;
     const heed_task task = gan_task(&g, &loop);
-    heed_train_result r = run_task(in_room("m"), &task, false, NULL);
+    int drawn = 0;
+    const heed_train_hooks hooks = {.progress = look_at_curves, .context = &drawn};
+    heed_train_result r = run_task(in_room("m"), &task, false, &hooks);
+    assert_int_equal(drawn, 11);
     print_message("off by %.3f at update %d; losses %.3f and %.3f\n", r.last.best.value,
                   (int)r.last.best_update, r.last.loss[0], r.last.loss[1]);
     assert_true(r.last.best.value < 0.3);
