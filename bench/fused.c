@@ -15,25 +15,9 @@ struct attention {
     bench_run *run;
     heed_tensor *q, *k, *v;
     const heed_segments *segments;
-    const heed_key_pattern *pattern;
+    enum kind { DENSE, BANDED, LINEAR } kind;
     int64_t held; /* bytes of the working tape, at most */
 };
-
-static double attention_both(void *context)
-{
-    struct attention *a = context;
-    heed_tape *t = a->run->work;
-    heed_tape_reset(t);
-    double start = heed_clock_seconds();
-    heed_tensor *y =
-        heed_attention(t, a->q, a->k, a->v, a->segments, a->segments,
-                       &(heed_attention_options){.heads = HEADS, .pattern = a->pattern});
-    double forward = heed_clock_seconds() - start;
-    forward += bench_backward(a->run, y);
-    const int64_t held = (int64_t)heed_tape_memory(t);
-    a->held = held > a->held ? held : a->held;
-    return forward;
-}
 
 /* The BAND keys around the query. */
 #define BAND 64
@@ -49,24 +33,45 @@ static int band_ranges(const void *context, int head, int64_t i, int64_t queries
 }
 static const heed_key_pattern band = {band_ranges, NULL, 1, true};
 
-/* The reference is what the products of the pairs alone would take at the rate of a 512^3 product;
+static double attention_both(void *context)
+{
+    struct attention *a = context;
+    heed_tape *t = a->run->work;
+    heed_tape_reset(t);
+    double start = heed_clock_seconds();
+    heed_tensor *y =
+        a->kind == LINEAR
+            ? heed_linear_attention(t, a->q, a->k, a->v, a->segments, a->segments,
+                                    &(heed_linear_attention_options){.heads = HEADS})
+            : heed_attention(t, a->q, a->k, a->v, a->segments, a->segments,
+                             &(heed_attention_options){
+                                 .heads = HEADS, .pattern = a->kind == BANDED ? &band : NULL});
+    double forward = heed_clock_seconds() - start;
+    forward += bench_backward(a->run, y);
+    const int64_t held = (int64_t)heed_tape_memory(t);
+    a->held = held > a->held ? held : a->held;
+    return forward;
+}
+
+/* Linear attention does as much for a token as DEPTH keys would take.  The reference is what the
+ * products of the pairs alone would take at the rate of a 512^3 product;
  * target: the share of that rate. */
 static void measure_attention(bench_run *r, const char *bench, const char *shape,
-                              const int64_t *lengths, int64_t count,
-                              const heed_key_pattern *pattern, double target)
+                              const int64_t *lengths, int64_t count, enum kind kind)
 {
     int64_t tokens = 0;
     double pairs = 0;
     for (int64_t i = 0; i < count; i++) {
+        const int64_t met[] = {lengths[i], BAND, DEPTH};
         tokens += lengths[i];
-        pairs += (double)lengths[i] * (double)(pattern ? BAND : lengths[i]);
+        pairs += (double)(lengths[i] * met[kind]);
     }
     struct attention a = {r,
                           bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
                           bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
                           bench_random(r, HEED_SHAPE(tokens, HEADS * DEPTH), 1, BENCH_ACTIVATION),
                           heed_segments_new(heed_tape_arena(r->hold), count, lengths),
-                          pattern,
+                          kind,
                           0};
     /* A tape of its own, so that what it holds is what this call allocated. */
     heed_error err = {0};
@@ -86,8 +91,14 @@ static void measure_attention(bench_run *r, const char *bench, const char *shape
         double reference = 6 * 2 * pairs * HEADS * DEPTH / BENCH_PRODUCT_FLOPS * best[1];
         char memory[64];
         snprintf(memory, sizeof memory, "%.1f MB", (double)a.held * 1e-6);
-        bench_line line = {bench,  "",    best[0] * 1e3, "ms", reference * 1e3, reference / best[0],
-                           target, memory};
+        bench_line line = {bench,
+                           "",
+                           best[0] * 1e3,
+                           "ms",
+                           reference * 1e3,
+                           reference / best[0],
+                           kind == DENSE ? 0.5 : 0.2,
+                           memory};
         snprintf(line.shape, sizeof line.shape, "%s", shape);
         bench_report(r, &line);
     }
@@ -99,7 +110,7 @@ done:
 }
 
 static void measure_length(bench_run *r, const char *bench, int64_t count, int64_t length,
-                           const heed_key_pattern *pattern, double target)
+                           enum kind kind)
 {
     int64_t lengths[128];
     char shape[64];
@@ -107,27 +118,25 @@ static void measure_length(bench_run *r, const char *bench, int64_t count, int64
         lengths[i] = length;
     snprintf(shape, sizeof shape, "%lld of %lld, 8 heads of 64", (long long)count,
              (long long)length);
-    measure_attention(r, bench, shape, lengths, count, pattern, target);
+    measure_attention(r, bench, shape, lengths, count, kind);
 }
 
 void bench_attention(bench_run *r)
 {
-    static const char *const dense = "attention forward+backward", *const banded =
-                                                                       "attention band 64";
+    static const char *const names[] = {"attention forward+backward", "attention band 64",
+                                        "attention elu"};
     static const int64_t shapes[][2] = {{84, 24}, {8, 256}, {2, 1024}, {1, 4096}};
     int64_t lengths[128], tokens = 0;
     int n = 0;
-    if (bench_wanted(r, dense)) {
-        for (int i = 0; i < 4; i++)
-            measure_length(r, dense, shapes[i][0], shapes[i][1], NULL, 0.5);
-        /* 5, 42, 23, 60, ...: every length from 5 to 60 once in 56, about 2000 tokens. */
-        for (; tokens < 2000; n++)
-            tokens += lengths[n] = 5 + n * 37 % 56;
-        measure_attention(r, dense, "ragged 5 to 60", lengths, n, NULL, 0.5);
-    }
-    if (bench_wanted(r, banded))
-        for (int i = 1; i < 4; i++)
-            measure_length(r, banded, shapes[i][0], shapes[i][1], &band, 0.2);
+    for (enum kind kind = DENSE; kind <= LINEAR; kind++)
+        for (int i = kind == DENSE ? 0 : 1; i < 4 && bench_wanted(r, names[kind]); i++)
+            measure_length(r, names[kind], shapes[i][0], shapes[i][1], kind);
+    if (!bench_wanted(r, names[DENSE]))
+        return;
+    /* 5, 42, 23, 60, ...: every length from 5 to 60 once in 56, about 2000 tokens. */
+    for (; tokens < 2000; n++)
+        tokens += lengths[n] = 5 + n * 37 % 56;
+    measure_attention(r, names[DENSE], "ragged 5 to 60", lengths, n, DENSE);
 }
 
 /* ---- projection and cross-entropy ---- */

@@ -1,6 +1,6 @@
 /* heed_attention in its forms: runs of keys, shared heads and rows, biases by distance, against
  * loops over pairs in double that know no tiles; its memory; its counts. */
-#include <heed/ops.h>
+#include <heed/attention.h>
 
 #include <math.h>
 #include <setjmp.h>
@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "attention_forms_golden.h"
 
 typedef heed_real real;
 
@@ -504,6 +506,55 @@ static void wrong_forms_are_named(void **state)
     heed_tape_free(t);
 }
 
+/* ---- the layer ---- */
+
+/* Catches: slopes, tables and persistent rows that are another toolkit's no more, a head of queries
+ * on the wrong head of keys. */
+static void layers_match_pytorch(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < sizeof form_golden / sizeof *form_golden; n++) {
+        const struct form_golden *g = &form_golden[n];
+        heed_params *p = heed_params_new(NULL, NULL);
+        heed_mha_layer l;
+        heed_mha_options o = {.d = g->d,
+                              .heads = g->heads,
+                              .kv_heads = g->kv_heads,
+                              .d_k = g->d_k,
+                              .d_v = g->d_v,
+                              .causal = g->causal};
+        if (g->alibi)
+            o.position_bias = (heed_slot_spec)HEED_ONE(HEED_BIAS_ALIBI);
+        if (g->radius)
+            o.position_bias = (heed_slot_spec)HEED_ONE(HEED_BIAS_TABLE, {g->radius});
+        if (g->rows)
+            o.memory = (heed_slot_spec)HEED_ONE(HEED_MEMORY_PERSISTENT, {g->rows});
+        heed_mha_build(&l, heed_params_scope(p), &o);
+        assert_int_equal(heed_params_finish(p, 1, NULL), HEED_OK);
+        for (int i = 0; i < heed_params_count(p); i++) {
+            heed_tensor *w = heed_params_entry(p, i).tensor;
+            for (int64_t j = 0; j < heed_tensor_count(w); j++)
+                heed_tensor_data(w)[j] = (real)0.5 * value(j, i + 1);
+        }
+        heed_tape *t = heed_tape_new(NULL, NULL);
+        const heed_segments *s = heed_segments_new(heed_tape_arena(t), 2, (int64_t[]){5, 3});
+        heed_tensor *x = heed_variable(t, HEED_SHAPE(8, g->d), NULL);
+        heed_tensor *dy = heed_input(t, HEED_SHAPE(8, g->d), NULL);
+        for (int64_t i = 0; i < heed_tensor_count(x); i++) {
+            heed_tensor_data(x)[i] = value(i, 10);
+            heed_tensor_data(dy)[i] = value(i, 12);
+        }
+        heed_tensor *y = heed_mha_apply(t, &l, x, x, s, s, NULL);
+        if (heed_backward(t, heed_sum(t, heed_mul(t, y, dy), HEED_ALL)))
+            fail_msg("%s: %s", g->name, heed_tape_error(t)->text);
+        const struct form f = {.name = g->name};
+        assert_close(&f, "y", heed_tensor_data(y), g->y, heed_tensor_count(y));
+        assert_close(&f, "dx", heed_tensor_grad(x), g->dx, heed_tensor_count(x));
+        heed_tape_free(t);
+        heed_params_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +562,7 @@ int main(void)
         cmocka_unit_test(segments_do_not_meet),      cmocka_unit_test(made_again_is_as_kept),
         cmocka_unit_test(memory_is_linear),          cmocka_unit_test(work_is_linear),
         cmocka_unit_test(wild_patterns_stay_inside), cmocka_unit_test(wrong_forms_are_named),
+        cmocka_unit_test(layers_match_pytorch),
     };
     return cmocka_run_group_tests_name("attention in its forms", tests, NULL, NULL);
 }

@@ -428,6 +428,13 @@ static void gradients_of_the_whole_model(void **state)
         c->activation = HEED_SILU;
         check_gradient(&config);
     }
+    config = gradient_config();
+    c->kv_heads = 1;
+    config.attention.pattern = (heed_slot_spec){
+        .count = 2, .term = {{HEED_PATTERN_BAND, {2}}, {HEED_PATTERN_GLOBAL, {1}}}};
+    config.attention.position_bias = (heed_slot_spec)HEED_ONE(HEED_BIAS_TABLE, {2});
+    config.attention.memory = (heed_slot_spec)HEED_ONE(HEED_MEMORY_PERSISTENT, {2});
+    check_gradient(&config);
     for (int score = HEED_SCORE_GENERAL; score <= HEED_SCORE_LOCATION; score++) {
         config = gradient_config();
         config.attention.score = score;

@@ -223,16 +223,16 @@ typedef struct place {
     int64_t pair, kept;
 } place;
 
-static void set_kept(const job *j, heed__head *h, int64_t b, int64_t head, place at)
+static void set_kept(const job *j, heed__head *h, int64_t b, int64_t head, place at, bool kept)
 {
     const call *a = j->c->attributes;
     const heed__attention_saved saved = j->saved;
     real *all = j->c->saved;
     if (a->weights)
         h->weights = j->c->out[1]->data + at.pair;
-    else if (keeps(j->c, b))
+    else if (kept)
         h->weights = all + at.kept;
-    if (saved.d_scores > saved.stats && !(h->weights && !has_runs(j->c))) {
+    if (saved.d_scores > saved.stats && (j->runs || !h->weights)) {
         h->stats_step = 2 * a->pairs.heads;
         h->stats = all + saved.stats + 2 * (a->pairs.queries->offset[b] * a->pairs.heads + head);
     }
@@ -263,7 +263,8 @@ static void set_shared(const job *j, heed__head *h, int64_t b, int64_t kv_head, 
         h->d_shared_v = (heed__matrix){sums + k->cols + kv_head * h->d_v, shared_cols(j->c)};
 }
 
-static void run_head(const job *j, int64_t b, int64_t head, bool first, place at, int thread)
+static void run_head(const job *j, int64_t b, int64_t head, bool first, bool kept, place at,
+                     int thread)
 {
     const call *a = j->c->attributes;
     const heed_kernels *kernels = heed__kernels();
@@ -292,7 +293,7 @@ static void run_head(const job *j, int64_t b, int64_t head, bool first, place at
     h.d_weights = at_pair(h.d_weights, at.pair);
     h.first = (uint64_t)at.pair;
     h.scratch = at_byte(j, thread, r.kernel);
-    set_kept(j, &h, b, head, at);
+    set_kept(j, &h, b, head, at, kept);
     set_shared(j, &h, b, kv_head, thread);
     if (j->c->in[DISTANCE]) {
         real *distance = at_byte(j, thread, r.distance);
@@ -303,7 +304,7 @@ static void run_head(const job *j, int64_t b, int64_t head, bool first, place at
         h.pairs = at_byte(j, thread, 0);
         h.products = h.pairs + 1;
     }
-    if (!has_runs(j->c)) {
+    if (!j->runs) {
         (j->back ? kernels->head_backward : kernels->head_forward)(&h);
         return;
     }
@@ -342,7 +343,7 @@ static void run_parts(void *context, int64_t begin, int64_t end, int thread)
             const double middle = (double)at + 0.5 * (double)one;
             for (int64_t g = 0; g < group; g++, to.pair += pairs, to.kept += kept)
                 if (middle >= low && middle < high)
-                    run_head(j, b, kv * group + g, g == 0, to, thread);
+                    run_head(j, b, kv * group + g, g == 0, kept > 0, to, thread);
         }
     }
 }
@@ -357,6 +358,7 @@ job heed__attention_job_of(const heed_opcall *c, const heed_rng *rng, bool back)
     const call *a = c->attributes;
     job j = {.c = c,
              .back = back,
+             .runs = has_runs(c),
              .saved = heed__attention_saves(c),
              .room = heed__attention_room_of(c)};
     j.all = (heed__head){.d_k = c->in[Q]->cols / a->pairs.heads,

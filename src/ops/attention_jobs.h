@@ -46,6 +46,7 @@ typedef struct heed__attention_job {
     const heed_opcall *c;
     heed__head all;
     bool back;
+    bool runs; /* the kernels for runs of keys, not those for all */
     heed__attention_saved saved;
     heed__attention_room room;
     int64_t cost, parts;
