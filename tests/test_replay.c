@@ -3,6 +3,12 @@
 #define LLVMFuzzerTestOneInput fuzz_vocab
 #include "fuzz/fuzz_vocab.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_lex
+#include "fuzz/fuzz_lex.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_yml
+#include "fuzz/fuzz_yml.c"
+#undef LLVMFuzzerTestOneInput
 #include "fuzz/fuzz_found.h"
 
 #include <setjmp.h>
@@ -56,6 +62,8 @@ static void weights(void **state)
     (void)state;
 #define REPLAY(name) assert_true(replay("tests/fuzz/" #name, fuzz_##name) > 5);
     REPLAYS(REPLAY)
+    assert_true(replay("tests/fuzz/lex", fuzz_lex) > 5);
+    assert_true(replay("tests/fuzz/yml", fuzz_yml) > 5);
 }
 
 int main(void)

@@ -257,7 +257,7 @@ static void learned(void **state)
 }
 
 /* tokenizer.bin of llama2.c: special pieces, bytes, then pieces with scores. */
-static size_t tokenizer_bin(char *out)
+static size_t tokenizer_bin(char *out, bool old)
 {
     static const char *const pieces[] = {" ", "a", "b", "ab", " a", "bb"};
     static const float scores[] = {-10, -11, -12, -2, -1, -3};
@@ -274,7 +274,12 @@ static size_t tokenizer_bin(char *out)
                            : pieces[i - 259]);
         if (i > 2 && i < 259)
             snprintf(text, sizeof text, "<0x%02X>", (unsigned)(i - 3));
-        const int32_t length = (int32_t)strlen(text);
+        int32_t length = (int32_t)strlen(text);
+        if (old && i > 2 && i < 259) { /* the character of that number, NUL too */
+            length = i - 3 < 0x80 ? 1 : 2;
+            text[0] = (char)(length == 1 ? i - 3 : 0xC0 | (i - 3) >> 6);
+            text[1] = (char)(0x80 | ((i - 3) & 0x3F));
+        }
         memcpy(out + n, &score, 4);
         memcpy(out + n + 4, &length, 4);
         memcpy(out + n + 8, text, (size_t)length);
@@ -289,9 +294,14 @@ static void by_scores(void **state)
 {
     (void)state;
     static char file[1 << 14];
-    const size_t size = tokenizer_bin(file);
+    size_t size = tokenizer_bin(file, true);
     write_plain(in_folder("v"), file, size);
     heed_vocab *v = open_vocab(in_folder("v"), NULL);
+    check_ids(v, "bb\xc3\xa4", "259 264 198 167");
+    heed_vocab_free(v);
+    size = tokenizer_bin(file, false);
+    write_plain(in_folder("v"), file, size);
+    v = open_vocab(in_folder("v"), NULL);
     check_ids(v, "ab", "263 261"); /* " a" before "ab" */
     check_ids(v, "bab", "259 261 262");
     check_ids(v, "bb\xc3\xa4", "259 264 198 167");

@@ -14,13 +14,13 @@ extern "C" {
 #endif
 
 typedef struct heed_vocab heed_vocab;
-/* Recognised by its content: a SentencePiece model (unigram or BPE, with the special pieces above);
- * a text file with one piece a line for text that is already tokenised; byte-level BPE (a
- * tokenizer.json, or a vocab.json with merges.txt beside it, as of GPT-2); WordPiece (vocab.txt or
- * tokenizer.json, as of BERT); BPE by scores or of characters (tokenizer.json, llama2.c's
- * tokenizer.bin); the tokenizer inside a GGUF file.  joiner, for text that is already tokenised,
- * marks the pieces that continue in the next one ("@@ ") and is removed on output; NULL if there is
- * none. */
+/* Recognised by its content: a SentencePiece model (unigram or BPE, with the special pieces
+ * above); a text file with one piece a line for text that is already tokenised; byte-level BPE
+ * (a tokenizer.json, or a vocab.json with merges.txt beside it, as of GPT-2); WordPiece
+ * (vocab.txt or tokenizer.json, as of BERT); BPE by scores or of characters (tokenizer.json,
+ * llama2.c's tokenizer.bin); the tokenizer inside a GGUF file; Marian's vocab.yml, by its name.
+ * joiner, for text that is already tokenised, marks the pieces that continue in the next one
+ * ("@@ ") and is removed on output; NULL if there is none. */
 heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_allocator *allocator,
                             heed_error *err);
 void heed_vocab_free(heed_vocab *v);

@@ -58,6 +58,10 @@ static void take_sizes(const heed__found *f, json_t *to)
         "tokens",
         "max_position_embeddings",
         "longest",
+        "source pieces",
+        "always",
+        "best of each piece",
+        "entries",
     };
     json_t *sizes = json_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

@@ -104,6 +104,7 @@ heed__found_reader heed__llama2c_read; /* llama2.c's .bin */
 heed__found_reader heed__marian_read;  /* Marian's .bin, version 1 */
 heed__found_reader heed__npz_read;     /* NumPy's .npz: a zip of .npy */
 heed__found_reader heed__pytorch_read; /* pytorch_model.bin: a zip of a pickle and its storages */
+heed__found_reader heed__lex_read;     /* a shortlist of Bergamot's: no tensors, its sizes */
 heed__found_reader heed__onnx_read;    /* initialisers of an ONNX graph */
 
 #endif

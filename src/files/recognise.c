@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "files/gguf.h"
+#include "files/lex.h"
 #include "files/zip.h"
 
 #include <dirent.h>
@@ -33,6 +34,11 @@ static bool looks_ct2(const struct look *l)
 static bool looks_gguf(const struct look *l)
 {
     return heed__is_gguf(l->bytes, l->size);
+}
+
+static bool looks_lex(const struct look *l)
+{
+    return heed__is_lex(l->bytes, l->size);
 }
 
 static bool looks_marian(const struct look *l)
@@ -77,6 +83,7 @@ static const struct {
     heed__found_reader *read;
 } kinds[] = {
     {looks_gguf, HEED__GGUF_FILE, heed__gguf_read},
+    {looks_lex, HEED__WEIGHTS_ALONE, heed__lex_read},
     {looks_npz, HEED__WEIGHTS_ALONE, heed__npz_read},
     {looks_onnx, HEED__WEIGHTS_ALONE, heed__onnx_read},
     {looks_pytorch, HEED__WEIGHTS_ALONE, heed__pytorch_read},

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "files/vocab_yml.h"
 #include "vocab/vocabulary.h"
 
 #include <string.h>
@@ -41,6 +42,30 @@ static heed_status read_array(heed_vocab *v, const char *path, const char *bytes
                                      HEED__PIECE_NORMAL, err);
     }
     json_decref(list);
+    return status;
+}
+
+heed_status heed__yml_vocab_read(heed_vocab *v, const char *path, const char *bytes, size_t size,
+                                 heed_error *err)
+{
+    heed__yml_piece *piece;
+    size_t count = 0;
+    heed_arena *arena = heed_arena_new(&v->allocator, err);
+    heed_status status =
+        arena ? heed__yml_read(path, bytes, size, arena, &piece, &count, err) : HEED_MEMORY;
+    for (size_t i = 0; !status && i < count; i++)
+        status =
+            piece[i].id == (int64_t)i
+                ? heed__vocab_add(v, path, piece[i].text, piece[i].length, HEED__PIECE_NORMAL, err)
+                : heed__fail(err, HEED_FORMAT,
+                             "cannot use vocabulary '%s': no piece has id %zu, expected one "
+                             "for each from 0 on",
+                             path, i);
+    heed_arena_free(arena);
+    v->kind = HEED_WHITESPACE;
+    v->class = &heed__words_class;
+    if (!status)
+        heed__special_by_name(v);
     return status;
 }
 

@@ -1,6 +1,7 @@
-/* vocab_llama2c.c: tokenizer.bin of llama2.c: i32 bytes of the longest piece, then for each piece
- * f32 score, i32 length, bytes.  Its pieces are SentencePiece's with spaces for U+2581; 0 is the
- * unknown piece, 1 BOS, 2 EOS, 3 to 258 the bytes. */
+/* vocab_llama2c.c: tokenizer.bin of llama2.c: i32 bytes of the longest piece, then for each
+ * piece f32 score, i32 length, bytes.  Its pieces are SentencePiece's with spaces for U+2581; 0
+ * is the unknown piece, 1 BOS, 2 EOS, 3 to 258 the bytes, as <0x0A> or, in older files, as the
+ * character of that number. */
 #include "base/error.h"
 #include "files/byte_cursor.h"
 #include "vocab/vocabulary.h"
@@ -18,6 +19,15 @@ static heed_status add_piece(heed_vocab *v, const char *path, const char *text, 
     const int32_t id = v->pieces.count;
     char escaped[3 * 1024];
     size_t n = 0;
+    if (id >= FIRST_BYTE && id < BEHIND_BYTES) {
+        const int name = snprintf(escaped, sizeof escaped, "<0x%02X>", (unsigned)(id - FIRST_BYTE));
+        const bool named = length == (size_t)name && memcmp(text, escaped, length) == 0;
+        if (!named && (length < 1 || length > 2))
+            return heed__fail(err, HEED_FORMAT,
+                              "cannot read vocabulary '%s': piece %d is no byte, expected '%s'",
+                              path, id, escaped);
+        return heed__vocab_add(v, path, escaped, (size_t)name, HEED__PIECE_BYTE, err);
+    }
     if (id <= EOS)
         return heed__vocab_add(v, path, names[id], strlen(names[id]),
                                id == UNKNOWN ? HEED__PIECE_UNKNOWN : HEED__PIECE_CONTROL, err);
@@ -26,8 +36,7 @@ static heed_status add_piece(heed_vocab *v, const char *path, const char *text, 
             memcpy(escaped + n, HEED__SPACE, HEED__SPACE_LENGTH), n += HEED__SPACE_LENGTH;
         else
             escaped[n++] = text[i];
-    return heed__vocab_add(v, path, escaped, n,
-                           id < BEHIND_BYTES ? HEED__PIECE_BYTE : HEED__PIECE_NORMAL, err);
+    return heed__vocab_add(v, path, escaped, n, HEED__PIECE_NORMAL, err);
 }
 
 heed_status heed__llama2c_vocab_read(heed_vocab *v, const char *path, const char *bytes,

@@ -82,7 +82,7 @@ static bool is_wordpiece(const char *bytes, size_t size)
     return false;
 }
 
-/* The reader of a file, by its content. */
+/* The reader of a file, by its content; vocab.yml by its name. */
 static heed_status read_pieces(heed_vocab *v, const char *path, const char *joiner,
                                const char *bytes, size_t size, heed_error *err)
 {
@@ -97,6 +97,9 @@ static heed_status read_pieces(heed_vocab *v, const char *path, const char *join
      * normalizer_spec; no piece of text begins with one of them. */
     if (*bytes == 0x0A || *bytes == 0x12 || *bytes == 0x1A)
         return heed__spm_read(v, path, bytes, size, err);
+    const size_t length = strlen(path);
+    if (length > 4 && strcmp(path + length - 4, ".yml") == 0)
+        return heed__yml_vocab_read(v, path, bytes, size, err);
     if (is_json(bytes, size))
         return heed__json_vocab_read(v, path, bytes, size, err);
     if (memchr(bytes, '\0', size < 4096 ? size : 4096))

@@ -109,6 +109,9 @@ heed_status heed__gguf_vocab_read(heed_vocab *v, const char *path, const char *b
 /* tokenizer.bin of llama2.c. */
 heed_status heed__llama2c_vocab_read(heed_vocab *v, const char *path, const char *bytes,
                                      size_t size, heed_error *err);
+/* Marian's vocab.yml, for text that is cut at spaces. */
+heed_status heed__yml_vocab_read(heed_vocab *v, const char *path, const char *bytes, size_t size,
+                                 heed_error *err);
 /* vocab.txt of WordPiece. */
 heed_status heed__wordpiece_read(heed_vocab *v, const char *path, const char *bytes, size_t size,
                                  heed_error *err);
