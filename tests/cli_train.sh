@@ -217,8 +217,10 @@ bad 1 "'short.t': 1 lines, expected 300 as in 'train.s'" --model m --source trai
 head -n 300 train.t | tr '5' '\000' >binary.t
 bad 1 "binary.t'" --model m --source train.s --target binary.t
 mentions 'is NUL, expected text'
-bad 1 'no usable sentence pair' --model m --source empty.s --target empty.s
-bad 1 "no usable sentence pair in 'train.s': 300 lines read, 300 skipped" --model m --tsv train.s
+bad 1 "no usable sentence pair in 'empty.s' and its companions: 2 lines read, 2 skipped" --model m --source empty.s --target empty.s
+bad 1 "no usable sentence pair in 'train.s': none of the 300 lines has a tab, expected source TAB target" --model m --tsv train.s
+: >nothing.tsv
+bad 1 "no usable sentence pair in 'nothing.tsv': empty" --model m --tsv nothing.tsv
 [ "$(wc -l <err)" = 1 ]; verdict $? 'more than that is said'
 # shellcheck disable=SC2086
 {

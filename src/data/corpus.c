@@ -189,6 +189,16 @@ static heed_status conclude(struct opening *o)
     int64_t skipped = r->lines - r->pairs;
     if (skipped == 0 && r->pairs)
         return HEED_OK;
+    const char *first = o->names->pairs ? o->names->source[0] : o->names->tsv[0];
+    const char *others = o->c->files > 1 ? " and its companions" : "";
+    if (r->lines == 0)
+        return heed__fail(o->err, HEED_FORMAT, "no usable sentence pair in '%.150s'%s: empty",
+                          first, others);
+    if (r->untabbed == r->lines)
+        return heed__fail(o->err, HEED_FORMAT,
+                          "no usable sentence pair in '%.150s'%s: none of the %lld lines has a "
+                          "tab, expected source TAB target",
+                          first, others, (long long)r->lines);
     char counts[256];
     snprintf(counts, sizeof counts,
              "%lld lines read, %lld skipped (%lld not UTF-8, %lld with an empty side, %lld without "
@@ -196,9 +206,8 @@ static heed_status conclude(struct opening *o)
              (long long)r->lines, (long long)skipped, (long long)r->broken, (long long)r->empty,
              (long long)r->untabbed);
     if (r->pairs == 0)
-        return heed__fail(o->err, HEED_FORMAT, "no usable sentence pair in '%.150s'%s: %s",
-                          o->names->pairs ? o->names->source[0] : o->names->tsv[0],
-                          o->c->files > 1 ? " and its companions" : "", counts);
+        return heed__fail(o->err, HEED_FORMAT, "no usable sentence pair in '%.150s'%s: %s", first,
+                          others, counts);
     for (int i = 0; i < o->holding; i++)
         say(o->log, heed__string_text(&o->held[i]));
     say(o->log, counts);

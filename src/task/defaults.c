@@ -12,9 +12,7 @@
  * differs a little chooses the same; and what was chosen is stored, so that a resumed run does not
  * choose again. */
 #include "task/defaults.h"
-#include "base/memory.h"
 #include "task/translation.h"
-#include "text/utf8.h"
 #include "vocab/vocabulary.h"
 
 #include <math.h>
@@ -23,11 +21,12 @@
 
 #define SMALL_LEAST 1e6          /* target tokens that feed preset small */
 #define SMALL_LEAST_UPDATES 4000 /* fewer: preset tiny, which learns faster */
-#define MOST_EPOCHS 40
+#define MOST_EPOCHS 80
 #define MINUTES 60         /* where no limit is given; but on a slow machine */
 #define LEAST_UPDATES 4000 /* all the same, because fewer are hardly worth it */
 #define SHARE 0.9          /* of the time that goes to updates; the rest to validation and saves */
-#define FROM_RATE 0.0002   /* of weights that were trained */
+#define FEW_PAIRS 500
+#define FROM_RATE 0.0002 /* of weights that were trained */
 #define FROM_LEAST_UPDATES 60
 
 struct chooser {
@@ -333,6 +332,11 @@ static void say_model(const struct chooser *c, const heed_log_sink *log)
 {
     const heed_train_options *o = &c->r->train;
     char line[256], pieces[64] = "";
+    if (c->text.pairs < FEW_PAIRS && !o->from && log && log->write) {
+        snprintf(line, sizeof line, "%lld pairs are few: a translator learns from thousands",
+                 (long long)c->text.pairs);
+        log->write(log->context, HEED_LOG_WARNING, line);
+    }
     if (learns_pieces(o))
         snprintf(pieces, sizeof pieces, ", %lld pieces", (long long)o->vocab_size);
     snprintf(line, sizeof line, "%lld pairs, about %lld target tokens: %s%s%s%s",
@@ -357,8 +361,9 @@ static void say_length(const struct chooser *c, const heed_log_sink *log)
                  : o->loop.max_minutes > 0 ? ": what --max-minutes leaves time for"
                                            : ": an hour; more with --max-minutes");
     if (o->loop.max_updates)
-        snprintf(line, sizeof line, "%lld updates of %.0f tokens: %.2g times through the text%s",
-                 (long long)o->loop.max_updates, tokens_an_update(o), epochs(c), why);
+        snprintf(line, sizeof line, "%lld updates of %.0f tokens: %.*f times through the text%s",
+                 (long long)o->loop.max_updates, tokens_an_update(o), epochs(c) < 10 ? 1 : 0,
+                 epochs(c), why);
     else
         snprintf(line, sizeof line, "updates of %.0f tokens, until a limit is reached",
                  tokens_an_update(o));

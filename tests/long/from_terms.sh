@@ -1,7 +1,7 @@
 #!/bin/sh
 # from_terms.sh: `heed train --from` teaches the model that comes with heed 20 invented terms from 200 pairs:
-# 18 or more come out right in 20 other sentences, and what it knew before stays within half a point of
-# BLEU.  Two minutes of two cores.  Takes the program as its argument (build/heed otherwise).
+# 18 or more come out right in 20 other sentences, and on other subjects it loses three points of BLEU at
+# most (docs/RESULTS.md).  Two minutes of two cores.  Takes the program as its argument (build/heed otherwise).
 set -u
 . "$(dirname "$0")/../case.inc"
 tree=$(dirname "$tree")
@@ -37,7 +37,7 @@ for pair in $terms; do
     sed -n "$((1 + i % 5))s/@/$en/p" asked >>test.en
     echo "$de" >>test.de
 done
-# The model's own kind of text.  Not what it rehearses: that would be kept in any case.
+# Not what it rehearses: that would be kept in any case.
 for name in news letters instructions; do cat "$tree/recipes/en-de/$name.tsv"; done >general.tsv
 cut -f 1 general.tsv >general.en
 cut -f 2 general.tsv >general.de
@@ -55,7 +55,7 @@ exits 0
 right=$(paste out test.de | awk -F '\t' 'index($1, $2) { n++ } END { print n + 0 }')
 [ "$right" -ge 18 ]; verdict $? "$right of 20 terms came out right"
 before=$(bleu "$model") after=$(bleu mine)
-awk -v a="$before" -v b="$after" 'BEGIN { exit !(a > 20 && b > a - 0.5) }'
+awk -v a="$before" -v b="$after" 'BEGIN { exit !(a > 20 && b > a - 3) }'
 verdict $? "BLEU was $before and is $after"
 echo "$right of 20 terms, BLEU $before before, $after after"
 finish
