@@ -304,6 +304,16 @@ static heed_measure keep_measure(const lab_session *r, heed_measure best)
     return best;
 }
 
+static void say_seed(const lab_session *r)
+{
+    char line[64];
+    if (r->options->seeds == 1 || !r->hooks.log.write)
+        return;
+    snprintf(line, sizeof line, "seed %llu, %lld of %lld", (unsigned long long)r->seed,
+             (long long)((int64_t)r->seed - r->options->seed + 1), (long long)r->options->seeds);
+    r->hooks.log.write(r->hooks.log.context, HEED_LOG_INFO, line);
+}
+
 /* Trains the model of r->seed, or goes on with that, to its end or until somebody asks to stop. */
 static heed_status train(struct model *m, heed_measure *best, heed_error *err)
 {
@@ -312,6 +322,7 @@ static heed_status train(struct model *m, heed_measure *best, heed_error *err)
     const char *folder = seed_folder(r, r->seed), *names[MAY_CHANGE];
     const heed_loop_options loop = loop_of(r);
     list_changes(r, s, names);
+    say_seed(r);
     const heed_task task = {.self = m,
                             .loop = &loop,
                             .options = m->lab->options,

@@ -121,7 +121,7 @@ exits 0; says '^length 24, wrong bits'
 
 # Catches several seeds of which one is not gone on with, or another than the best is kept.
 run lab ntm --resume ff --updates 5 --threads 1
-exits 0; says '^seed 1, length 120, wrong bits'; grep -q '"update": 5' ff/seed-2/training/log.jsonl; verdict $? 'not resumed'
+exits 0; says '^seed 1, length 120, wrong bits'; mentions 'seed 2, 2 of 2'; grep -q '"update": 5' ff/seed-2/training/log.jsonl; verdict $? 'not resumed'
 best=$(sed -n 's/^seed \([12]\), validation.* \([0-9.]*\)$/\2 \1/p' out | sort -n | sed 's/.* //; q')
 same ff/model.safetensors ff/seed-$best/model.safetensors
 

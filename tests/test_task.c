@@ -185,6 +185,13 @@ static void test_task_that_fails(void **state)
     assert_int_equal(closed, 3);
     assert_null(heed_trainer_open(in_room("m"), NULL, false, NULL, NULL, NULL));
     assert_false(is_there(in_room("m")));
+    heed_train_result result;
+    heed_train_forecast forecast;
+    assert_int_equal(heed_trainer_run(NULL, &result, NULL), HEED_ARGUMENT);
+    assert_int_equal(heed_trainer_forecast(NULL, &forecast, NULL), HEED_ARGUMENT);
+    assert_int_equal(heed_loop_defaults(NULL, NULL), HEED_ARGUMENT);
+    assert_int_equal(heed_trainer_text(NULL).pairs, 0);
+    assert_true(isnan(heed_train_measured(NULL, "loss")));
 }
 
 /* ---- two sets of parameters ---- */

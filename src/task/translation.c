@@ -369,7 +369,7 @@ heed_status heed_recipe_choose(heed_recipe *recipe, const heed_log_sink *log,
 
 heed_text_report heed_trainer_text(const heed_trainer *trainer)
 {
-    if (trainer->task.loss != loss)
+    if (!trainer || trainer->task.loss != loss)
         return (heed_text_report){0};
     const heed__translation *t = trainer->task.self;
     return (heed_text_report){.pairs = heed_corpus_describe(t->corpus).pairs,

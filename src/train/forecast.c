@@ -23,6 +23,8 @@ heed_status heed_trainer_forecast(heed_trainer *t, heed_train_forecast *f, heed_
     heed__update u, sum = {.terms = 0};
     double seconds = 0;
     int64_t updates = 0;
+    if (!t || !f)
+        return heed__fail(err, HEED_ARGUMENT, "there is no trainer, or no room for a forecast");
     heed_status status = heed__trainer_update(t, &u, err);
     double begin = heed_clock_seconds();
     while (!status && (updates < LEAST_UPDATES || seconds < LEAST_SECONDS)) {

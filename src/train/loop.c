@@ -246,6 +246,8 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
 {
     heed_error own = {0};
     heed__decision d = {0};
+    if (!t || !result)
+        return heed__fail(err, HEED_ARGUMENT, "there is no trainer, or no room for its result");
     *result = (heed_train_result){.average_score = NAN};
     t->clock = t->saved_clock = heed_clock_seconds();
     if (!heed__trainer_settle(t, &own)) {

@@ -15,6 +15,8 @@ heed_status heed_loop_defaults(heed_loop_options *o, heed_error *err)
     heed_error own = {0};
     heed_option_result result;
     struct holder h = {{0}};
+    if (!o)
+        return heed__fail(err, HEED_ARGUMENT, "there is no place for the options of a loop");
     heed_arena *arena = heed_arena_new(NULL, &own);
     if (arena)
         heed_option_parse(&set, 0, NULL, &h, arena, &result, &own);

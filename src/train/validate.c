@@ -28,7 +28,7 @@ bool heed__measure_better(const heed_measure *m, double than)
 
 double heed_train_measured(const heed_train_progress *p, const char *name)
 {
-    for (int i = 0; i < p->measures; i++)
+    for (int i = 0; p && name && i < p->measures; i++)
         if (strcmp(p->measure[i].name, name) == 0)
             return p->measure[i].value;
     return NAN;
