@@ -101,6 +101,22 @@ typedef struct heed_points_square {
 heed_status heed_points_svg(const char *title, const heed_points_square *squares, int count,
                             heed_arena *arena, const char **svg, heed_error *err);
 
+/* Pictures side by side, `across` in a line, each `side` wide and embedded as a PNG.  A value v is
+ * shown between black (low) and white (high).  weights, where they are not NULL, lie over the
+ * picture as a coarser grid (rows,cols), the largest of them leaving the pixels as they are: what
+ * an attention looks at is bright. */
+typedef struct heed_image_cell {
+    const char *title;       /* or NULL */
+    const heed_real *pixels; /* (height,width,channels), channels 1 or 3 */
+    int64_t height, width, channels;
+    double low, high;
+    const heed_real *weights;
+    int64_t rows, cols;
+} heed_image_cell;
+heed_status heed_images_svg(const char *title, const heed_image_cell *cells, int64_t count,
+                            int64_t across, double side, heed_arena *arena, const char **svg,
+                            heed_error *err);
+
 #ifdef __cplusplus
 }
 #endif
