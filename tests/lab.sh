@@ -16,10 +16,11 @@ holds() {
 
 # Catches a lab that is not listed, or listed without what it is.
 run lab
-exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'; quiet_err
+exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'
+says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
 
 # Catches help that is missing or too wide.
-for name in ntm pointer; do
+for name in ntm pointer snail vit; do
     run lab $name --help
     exits 0; says "^usage: heed lab $name \[options\]"; says '^  --quick '; quiet_err
     [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
@@ -82,6 +83,31 @@ exits 0; says '"lab": "pointer"'; says '"finished": true'; same out numbers/resu
 [ -s numbers/points-5.svg ]; verdict $? 'there is no picture'
 value=$(tr -d '\n' <out | sed -n 's/.*"n = 5, elements in place, %", *"value": \([0-9.]*\).*/\1/p')
 awk "BEGIN { exit !(${value:-0} >= 95) }"; verdict $? "elements in place: ${value:-none} %"
+
+# Catches a Vision Transformer that does not learn drawn digits in seconds, or that does not need to
+# know where a patch stands.
+run lab vit --quick --model digits --threads 1
+exits 0
+holds 'test, right, %' '>= 95'
+holds 'test with the positions taken away, right, %' '<= 80'
+for file in rollout.svg positions.svg results.json training/curves.svg; do
+    [ -s digits/$file ]; verdict $? "digits/$file is missing"
+done
+run lab vit --model x --patch 5
+exits 2; complains "heed: option '--patch' is 5, expected a divisor of the pictures' 28 pixels"
+run lab vit --model x --data nowhere
+exits 1; mentions 'nowhere/train-images-idx3-ubyte'
+
+# Catches a learner that does not learn to compare a question with the examples.
+run lab snail --quick --model shots --threads 1
+exits 0
+holds 'of the best possible, %' '>= 95'
+[ -s shots/looks.svg ]; verdict $? 'there is no picture of what the question looks at'
+run lab snail --model x --task omniglot
+exits 2; complains "heed: missing option '--data': the folder of Omniglot"
+run lab snail --model x --data there
+exits 2; mentions "option '--data' has no effect with '--task prototypes'"
+[ ! -e x ]; verdict $? 'a mistake left a directory behind'
 
 # Catches labs that leave the LSTM's, the other tasks' or the other shift's ways untried.
 small='--updates 3 --test-sequences 2 --threads 1'

@@ -9,6 +9,14 @@
 #define LLVMFuzzerTestOneInput fuzz_yml
 #include "fuzz/fuzz_yml.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_image
+#undef REQUIRE
+#include "fuzz/fuzz_image.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_picture_set
+#undef REQUIRE
+#include "fuzz/fuzz_picture_set.c"
+#undef LLVMFuzzerTestOneInput
 #include "fuzz/fuzz_found.h"
 
 #include <setjmp.h>
@@ -56,6 +64,14 @@ static void vocabularies(void **state)
     assert_true(replay("tests/fuzz/vocab", fuzz_vocab) > 10);
 }
 
+/* Catches the same of pictures and of sets of them. */
+static void pictures(void **state)
+{
+    (void)state;
+    assert_true(replay("tests/fuzz/image", fuzz_image) > 5);
+    assert_true(replay("tests/fuzz/picture_set", fuzz_picture_set) > 5);
+}
+
 /* Catches the same of weights. */
 static void weights(void **state)
 {
@@ -70,6 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vocabularies),
+        cmocka_unit_test(pictures),
         cmocka_unit_test(weights),
     };
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
