@@ -72,7 +72,7 @@ void bench_convolution(bench_run *r)
                            flops / c.peak * 1e3,
                            flops / c.peak / best[0],
                            shapes[i].target,
-                           "against the multiply-add peak"};
+                           "against the peak with 256 bits"};
         snprintf(line.shape, sizeof line.shape, "%lldx%lldx%lldx%lld to %lld, %lldx%lld /%lld",
                  (long long)shapes[i].batch, (long long)side, (long long)side, (long long)in,
                  (long long)out, (long long)k, (long long)k, (long long)shapes[i].stride);
