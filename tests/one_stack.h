@@ -105,6 +105,27 @@ static inline bool one_stack_form(heed_arch arch, int i, heed_model_config *conf
         config->attention.pattern = (heed_slot_spec)HEED_ONE(HEED_PATTERN_LOCAL_M, {3});
         config->attention.score = HEED_SCORE_COSINE;
         return true;
+    case 12:
+        *name = "shared heads of keys, alibi, own widths";
+        c->kv_heads = 2;
+        c->d_k = 6;
+        c->d_v = 3;
+        c->positions = HEED_POSITIONS_NONE;
+        config->attention.position_bias = (heed_slot_spec)HEED_ONE(HEED_BIAS_ALIBI, {0});
+        return true;
+    case 13:
+        *name = "one head of keys, a table, persistent rows, a band";
+        c->kv_heads = 1;
+        config->attention.position_bias = (heed_slot_spec)HEED_ONE(HEED_BIAS_TABLE, {3});
+        config->attention.memory = (heed_slot_spec)HEED_ONE(HEED_MEMORY_PERSISTENT, {3});
+        config->attention.pattern = (heed_slot_spec)HEED_ONE(HEED_PATTERN_BAND, {6});
+        return true;
+    case 14:
+        *name = "elu, shared heads of keys";
+        c->kv_heads = 2;
+        config->attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_ELU, {0});
+        config->attention.dropout = 0;
+        return true;
     default:
         return false;
     }

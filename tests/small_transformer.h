@@ -192,6 +192,13 @@ static inline void for_each_form(void (*check)(const heed_model_config *))
     c->activation = HEED_SILU;
     c->ff_gated = c->output_bias = true;
     c->ff_bias = false;
+    c->kv_heads = 2;
+    check(&config);
+    config.attention.pattern = (heed_slot_spec)HEED_ONE(HEED_PATTERN_BAND, {4});
+    config.attention.position_bias = (heed_slot_spec)HEED_ONE(HEED_BIAS_TABLE, {2});
+    config.attention.memory = (heed_slot_spec)HEED_ONE(HEED_MEMORY_PERSISTENT, {2});
+    check(&config);
+    config.attention = (heed_attention_config){.normaliser = HEED_ONE(HEED_NORMALISE_ELU, {0})};
     check(&config);
 }
 

@@ -148,7 +148,7 @@ static heed_status check_fused(const heed_attend_options *o, heed_error *err)
                        : o->kv_heads && o->kv_heads != heads ? "fewer heads of keys than of queries"
                                                              : NULL;
     char text[HEED__ROWS_TEXT];
-    if (!what)
+    if (!what || heed__slot_kind(&o->normaliser) == HEED_NORMALISE_ELU) /* it has its own check */
         return HEED_OK;
     if (!(heed__row_of(HEED_SLOT_SCORE, o->score)->info.can & HEED_CAN_FUSED))
         return heed__fail(err, HEED_ARGUMENT,

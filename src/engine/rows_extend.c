@@ -132,12 +132,13 @@ static void own_keys(void *context, const heed__packed_attention *a, int64_t que
 {
     const heed__rows *r = context;
     const int64_t row = r->query[query].row, pinned = r->w->decoder->pinned;
-    const int32_t *cell = r->cell + row * r->list, *late = cell - r->row[row].gone;
+    const int64_t gone = r->row[row].gone;
+    const int32_t *cell = r->cell + row * r->list;
     int64_t i = range.begin;
     for (; i < range.end && i < pinned; i += range.step)
         *key++ = heed__cell_at(&r->own, cell[i]) + a->at;
     for (; i < range.end; i += range.step)
-        *key++ = heed__cell_at(&r->own, late[i]) + a->at;
+        *key++ = heed__cell_at(&r->own, cell[i - gone]) + a->at;
 }
 
 static int64_t memory_keys(void *context, const heed__packed_attention *a, int64_t query,
