@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/names.h"
+#include "engine/found_model.h"
 #include "engine/model_directory.h"
 #include "engine/packed_weights.h"
 #include "engine/shortlist.h"
@@ -180,6 +181,12 @@ static heed_status make_folder(const char *to, heed_error *err)
 
 heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err)
 {
+    if (heed__is_found(from))
+        return heed__fail(
+            err, HEED_ARGUMENT,
+            "cannot convert '%.255s': it is a model of another program, which opens as "
+            "it is; heed converts its own",
+            from);
     static const char *const text_files[] = {"shared.spm",     "source.spm",        "target.spm",
                                              "shared.vocab",   "source.vocab",      "target.vocab",
                                              HEED__NAMES_FILE, HEED_SHORTLIST_FILE, "sample.tsv"};

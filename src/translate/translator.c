@@ -68,6 +68,11 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
                                   &tr->own_target, err);
     if (status)
         return status;
+    if (!config.source_vocabulary || !config.target_vocabulary)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "cannot translate with '%.255s': it is an encoder or a decoder alone, "
+                          "expected a model with both",
+                          folder);
     snprintf(where, sizeof where, "'%.255s': ", folder);
     status = check_vocabularies(tr->own_source, tr->own_target, &config, where, err);
     if (status)
