@@ -17,6 +17,8 @@
 
 void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_options *options)
 {
+    if (!l)
+        return;
     heed_error err = {0};
     *l = (heed_attend_layer){.options = *options};
     if (heed__attend_check(options, &err)) {
@@ -43,6 +45,8 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
 heed_memory heed_attend_memory(heed_tape *t, const heed_attend_layer *l, heed_tensor *states,
                                heed_tensor *values, const heed_segments *segments)
 {
+    if (!t)
+        return (heed_memory){0};
     const heed__score *score = heed__score_of(l);
     return (heed_memory){score->keys ? score->keys(t, l, states) : states, values, segments};
 }
@@ -117,6 +121,8 @@ heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *
                          const heed_memory *memory, const heed_segments *queries,
                          const heed_attend_extra *extra)
 {
+    if (!t)
+        return NULL;
     static const heed_attend_extra none = {0};
     const heed_attend_options *o = &l->options;
     const heed__score *score = heed__score_of(l);

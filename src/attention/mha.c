@@ -55,6 +55,8 @@ static bool refused(heed_scope s, const heed_mha_options *o)
 
 void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *options)
 {
+    if (!l)
+        return;
     *l = (heed_mha_layer){.options = *options};
     if (refused(s, options))
         return;
@@ -121,6 +123,8 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
                             heed_tensor *memory, const heed_segments *queries,
                             const heed_segments *keys, const heed_attend_extra *extra)
 {
+    if (!t)
+        return NULL;
     const heed_mha_options *o = &l->options;
     const int64_t q_cols = o->heads * o->d_k;
     const int64_t k_cols = o->kv_heads * o->d_k, v_cols = o->kv_heads * o->d_v;

@@ -10,6 +10,8 @@
 
 void heed_reinforce_build(heed_reinforce_layer *l, heed_scope s, double momentum)
 {
+    if (!l)
+        return;
     l->momentum = momentum;
     l->baseline = heed_state(s, "baseline", HEED_SHAPE(2), 0);
 }

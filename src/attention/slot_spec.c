@@ -157,6 +157,8 @@ static heed_status parse_term(heed_attention_slot slot, const char *text, heed_t
 heed_status heed_slot_parse(heed_attention_slot slot, const char *text, heed_slot_spec *spec,
                             heed_error *err)
 {
+    if (!text)
+        return heed__missing(err, "text");
     heed_slot_spec read = {0};
     for (const char *at = text;; at++) {
         if (read.count == HEED_SLOT_TERMS)
@@ -178,6 +180,8 @@ heed_status heed_slot_parse(heed_attention_slot slot, const char *text, heed_slo
 const char *heed_slot_format(heed_attention_slot slot, const heed_slot_spec *spec,
                              char text[HEED_OPTION_SPEC_TEXT])
 {
+    if (!spec)
+        return NULL;
     const heed_slot_spec first = {1, {{0, {0}}}}, *s = spec->count > 0 ? spec : &first;
     size_t n = 0;
     text[0] = '\0';

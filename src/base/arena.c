@@ -96,6 +96,8 @@ static bool add_chunk(heed_arena *arena, size_t size)
 
 void *heed_arena_allocate(heed_arena *arena, size_t size)
 {
+    if (!arena)
+        return NULL;
     if (size > (size_t)INT64_MAX - 4 * HEED_ALIGN)
         return NULL;
     size_t need = (size + HEED_ALIGN - 1) / HEED_ALIGN * HEED_ALIGN + RED_ZONE;
@@ -120,6 +122,8 @@ void *heed_arena_allocate(heed_arena *arena, size_t size)
 
 void heed_arena_reset(heed_arena *arena)
 {
+    if (!arena)
+        return;
     for (struct chunk *c = arena->first; c; c = c->next) {
         POISON(data_of(c), c->capacity);
         if (c == arena->current)
@@ -132,10 +136,14 @@ void heed_arena_reset(heed_arena *arena)
 
 size_t heed_arena_used(const heed_arena *arena)
 {
+    if (!arena)
+        return 0;
     return arena->used;
 }
 
 size_t heed_arena_held(const heed_arena *arena)
 {
+    if (!arena)
+        return 0;
     return arena->held;
 }

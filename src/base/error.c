@@ -30,3 +30,8 @@ const char *heed_status_text(heed_status status)
     };
     return (unsigned)status < sizeof text / sizeof *text ? text[status] : "unknown status";
 }
+
+heed_status heed__missing(heed_error *err, const char *what)
+{
+    return heed__fail(err, HEED_ARGUMENT, "there is no %s: NULL was given", what);
+}

@@ -207,6 +207,8 @@ heed_status heed__file_save(const char *path, const void *bytes, size_t size,
 
 heed_status heed_text_save(const char *path, const char *text, heed_error *err)
 {
+    if (!path)
+        return heed__missing(err, "path");
     return heed__file_save(path, text, strlen(text), NULL, err);
 }
 

@@ -29,6 +29,8 @@ json_t *heed__json_open(const char *path, heed_error *err)
 
 const char *heed_json_escape(char c, char out[8])
 {
+    if (!out)
+        return NULL;
     if (c == '"' || c == '\\')
         snprintf(out, 8, "\\%c", c);
     else if ((unsigned char)c < 0x20)

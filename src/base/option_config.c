@@ -147,6 +147,8 @@ static void add_value(heed__string *s, const heed_option *o, const void *field)
 
 const char *heed_option_config(const heed_option_set *set, const void *values, heed_arena *arena)
 {
+    if (!set)
+        return NULL;
     heed__string s;
     heed__string_init(&s, NULL);
     heed__string_add(&s, "{\n");

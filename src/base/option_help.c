@@ -95,6 +95,8 @@ static void add_row(heed__string *s, const char *name, const char *description, 
 
 const heed_option *heed_option_row(const heed_option_set *set, int i)
 {
+    if (!set)
+        return NULL;
     static const heed_option standard[] = {
 #define FIELD(name_, value_, help_, there)                                                         \
     {.name = name_,                                                                                \
@@ -120,6 +122,8 @@ const heed_option *heed_option_row(const heed_option_set *set, int i)
 
 char heed_option_letter(const char *name)
 {
+    if (!name)
+        return 0;
     static const char *const names[] = {"help", "model", "output", "beam", "threads"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0)
@@ -192,6 +196,8 @@ static size_t name_column(const heed_option_set *set)
 
 const char *heed_option_help(const heed_option_set *set, bool all, heed_arena *arena)
 {
+    if (!set)
+        return NULL;
     heed__string s, d;
     heed__string_init(&s, NULL);
     heed__string_init(&d, NULL);
@@ -263,6 +269,8 @@ static int distance(const char *a, const char *b)
 
 const char *heed_option_nearest(const char *wrong, const char *const *names, int count)
 {
+    if (!wrong)
+        return NULL;
     const char *best = NULL, *begun = NULL;
     int best_distance = LONGEST, n_begun = 0;
     size_t n = strlen(wrong);

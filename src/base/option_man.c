@@ -77,6 +77,8 @@ static void add_groups(heed__string *s, heed__string *d, const heed_option_set *
 
 const char *heed_option_man(const heed_option_set *set, heed_arena *arena)
 {
+    if (!set)
+        return NULL;
     heed__string s, d;
     heed__string_init(&s, NULL);
     heed__string_init(&d, NULL);

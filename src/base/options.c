@@ -1,6 +1,7 @@
 /* options.c: the command line into a typed struct.  Three passes over the words, each overwriting
  * the values of the one before, so the order of the words does not matter: the bundle that --preset
  * names, the config files, the options themselves. */
+#include "base/error.h"
 #include "base/option_parse.h"
 
 #include <errno.h>
@@ -485,6 +486,8 @@ heed_status heed_option_parse(const heed_option_set *set, int argc, const char *
                               void *values, heed_arena *arena, heed_option_result *result,
                               heed_error *err)
 {
+    if (!set)
+        return heed__missing(err, "option set");
     heed_error own = {0}; /* the status is needed even if err is NULL */
     heed__option_parse p = {set, values, arena, err ? err : &own, NULL, NULL};
     size_t n = (size_t)(argc > 0 ? argc : 0);
@@ -509,6 +512,8 @@ heed_status heed_option_parse(const heed_option_set *set, int argc, const char *
 
 heed_option_origin heed_option_origin_of(const heed_option_origins *o, const char *name)
 {
+    if (!o)
+        return 0;
     const heed_option *found = o->set ? heed__option_find(o->set, name, strlen(name)) : NULL;
     return found ? o->origin[found - o->set->fields] : HEED_OPTION_BY_DEFAULT;
 }

@@ -19,6 +19,8 @@ static uint64_t mix(uint64_t x)
 
 heed_rng heed_rng_stream(const heed_rng_key *key)
 {
+    if (!key)
+        return (heed_rng){0};
     uint64_t k = mix(key->seed);
     uint64_t s = mix(key->step);
     s = mix(s ^ ((uint64_t)key->rank << 32 | key->micro_batch));
@@ -30,6 +32,8 @@ heed_rng heed_rng_stream(const heed_rng_key *key)
 
 uint32_t heed_rng_bits(const heed_rng *rng, uint64_t i)
 {
+    if (!rng)
+        return 0;
     uint32_t word[4];
     heed__philox(word, rng, i / 4);
     return word[i % 4];
@@ -37,11 +41,15 @@ uint32_t heed_rng_bits(const heed_rng *rng, uint64_t i)
 
 double heed_rng_uniform(const heed_rng *rng, uint64_t i)
 {
+    if (!rng)
+        return 0;
     return heed_rng_bits(rng, i) * 0x1p-32;
 }
 
 double heed_rng_normal(const heed_rng *rng, uint64_t i)
 {
+    if (!rng)
+        return 0;
     uint32_t word[4];
     heed__philox(word, rng, i / 2);
     const uint32_t *w = word + 2 * (i % 2);
@@ -51,5 +59,7 @@ double heed_rng_normal(const heed_rng *rng, uint64_t i)
 
 int64_t heed_rng_below(const heed_rng *rng, uint64_t i, int64_t n)
 {
+    if (!rng)
+        return 0;
     return (int64_t)(((uint64_t)heed_rng_bits(rng, i) * (uint64_t)n) >> 32);
 }

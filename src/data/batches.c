@@ -150,6 +150,8 @@ static heed_status next(heed_batches *b, heed_batch *batch)
 
 heed_status heed_batches_next(heed_batches *b, heed_batch *batch, int count, heed_error *err)
 {
+    if (!b)
+        return heed__missing(err, "batches");
     heed_arena_reset(b->arena);
     for (int i = 0; i < count && !b->failed.status; i++)
         next(b, &batch[i]);
@@ -162,11 +164,15 @@ heed_status heed_batches_next(heed_batches *b, heed_batch *batch, int count, hee
 
 heed_batches_position heed_batches_tell(const heed_batches *b)
 {
+    if (!b)
+        return (heed_batches_position){0};
     return b->at;
 }
 
 heed_status heed_batches_seek(heed_batches *b, heed_batches_position p, heed_error *err)
 {
+    if (!b)
+        return heed__missing(err, "batches");
     const heed__maker *m = &b->maker;
     int64_t epochs = m->options.epochs;
     bool at_end = epochs && p.epoch == epochs && p.window == 0 && p.batch == 0;
@@ -194,6 +200,8 @@ heed_status heed_batches_seek(heed_batches *b, heed_batches_position p, heed_err
 
 heed_batches_report heed_batches_describe(const heed_batches *b)
 {
+    if (!b)
+        return (heed_batches_report){0};
     return b->report;
 }
 
@@ -201,6 +209,8 @@ heed_batches *heed_batches_new(const heed_corpus *c, const heed_vocab *source,
                                const heed_vocab *target, const heed_batches_options *options,
                                const heed_allocator *allocator, heed_error *err)
 {
+    if (!c)
+        return heed__missing(err, "corpus"), NULL;
     heed_allocator a = heed__allocator_or_default(allocator);
     heed_batches *b = heed__allocate_zeroed(&a, 1, sizeof *b);
     if (!b) {

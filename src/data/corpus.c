@@ -304,6 +304,8 @@ static void part(heed_corpus *c, heed_corpus *held, uint64_t seed)
 heed_corpus *heed_corpus_hold_out(heed_corpus *c, int64_t pairs, uint64_t seed,
                                   const heed_allocator *allocator, heed_error *err)
 {
+    if (!c)
+        return heed__missing(err, "corpus"), NULL;
     heed_allocator a = heed__allocator_or_default(allocator);
     if (pairs < 1 || pairs >= c->report.pairs) {
         heed__fail(err, HEED_ARGUMENT, "cannot hold out %lld of %lld pairs", (long long)pairs,
@@ -357,11 +359,15 @@ heed_status heed__corpus_mix(heed_corpus *c, int64_t times, const heed_corpus *m
 
 heed_corpus_report heed_corpus_describe(const heed_corpus *c)
 {
+    if (!c)
+        return (heed_corpus_report){0};
     return c->report;
 }
 
 heed_pair heed_corpus_pair(const heed_corpus *c, int64_t i)
 {
+    if (!c)
+        return (heed_pair){0};
     if (i < 0 || i >= c->report.pairs)
         return (heed_pair){"", "", 0, 0};
     const struct entry *e = &c->index[i];

@@ -89,5 +89,7 @@ heed_status heed_batch_pack(heed_arena *arena, const heed_pair_ids *ids, const h
                             const heed_tokens *targets, int64_t count, heed_batch *batch,
                             heed_error *err)
 {
+    if (!arena)
+        return heed__missing(err, "arena");
     return heed__batch_pack(arena, ids, sources, targets, NULL, count, batch, err);
 }

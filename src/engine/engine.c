@@ -33,6 +33,8 @@ static heed_engine *complete(heed_engine *e)
 
 heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocator, heed_error *err)
 {
+    if (!m)
+        return heed__missing(err, "model"), NULL;
     heed_engine *e = begin(allocator, err);
     if (e && heed__weights_fit(m))
         e->weights = heed__weights_of(m, 0, &e->allocator, err);
@@ -76,6 +78,8 @@ heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocato
 
 heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_error *err)
 {
+    if (!e)
+        return heed__missing(err, "engine");
     const heed_model_config *c = heed_engine_configuration(e);
     heed__pathname path;
     if (!e->weights)
@@ -102,10 +106,14 @@ void heed_engine_free(heed_engine *e)
 
 const heed_model_config *heed_engine_configuration(const heed_engine *e)
 {
+    if (!e)
+        return NULL;
     return e->weights ? &e->weights->config : heed_model_configuration(e->model);
 }
 
 int heed_engine_weight_bits(const heed_engine *e)
 {
+    if (!e)
+        return 0;
     return e->weights ? e->weights->bits : 0;
 }

@@ -172,6 +172,8 @@ heed_status heed_engine_attention(const heed_engine *e, const heed_tokens *sourc
                                   const heed_tokens *target, heed_arena *arena,
                                   const heed_attention_map **maps, int64_t *count, heed_error *err)
 {
+    if (!e)
+        return heed__missing(err, "engine");
     return (e->weights ? record_packed : record_model)(e, source, target, arena, maps, count, err);
 }
 

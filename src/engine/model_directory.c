@@ -294,6 +294,8 @@ heed_status heed_vocabs_open(const char *folder, const char *joiner,
                              const heed_allocator *allocator, heed_vocab **source,
                              heed_vocab **target, heed_error *err)
 {
+    if (!folder)
+        return heed__missing(err, "folder");
     heed_error failed = {0};
     heed__pathname path[2];
     *source = *target = NULL;

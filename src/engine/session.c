@@ -24,6 +24,8 @@ heed_status heed__session_rows(const heed_engine *e, const heed_session_options 
 heed_session *heed_session_new(const heed_engine *e, const heed_session_options *options,
                                const heed_allocator *allocator, heed_error *err)
 {
+    if (!e)
+        return heed__missing(err, "engine"), NULL;
     heed_allocator a = heed__allocator_or_default(allocator);
     heed_session *s = heed__allocate_zeroed(&a, 1, sizeof *s);
     if (!s) {
@@ -52,18 +54,24 @@ void heed_session_free(heed_session *s)
 heed_status heed_session_add(heed_session *s, const heed_tokens *source, int64_t count,
                              heed_error *err)
 {
+    if (!s)
+        return heed__missing(err, "session");
     return s->stepper.add(s->stepper.self, source, NULL, count, err);
 }
 
 heed_status heed_session_extend(heed_session *s, const heed_extension *x, int64_t count,
                                 heed_scores *last, heed_error *err)
 {
+    if (!s)
+        return heed__missing(err, "session");
     return s->stepper.extend(s->stepper.self, x, count, last, err);
 }
 
 heed_status heed_session_step(heed_session *s, const int32_t *token, heed_scores *out,
                               heed_error *err)
 {
+    if (!s)
+        return heed__missing(err, "session");
     const int64_t rows = s->stepper.rows(s->stepper.self);
     if (rows > s->extensions) {
         heed__release(&s->allocator, s->extension, (size_t)s->extensions, sizeof *s->extension);
@@ -81,6 +89,8 @@ heed_status heed_session_step(heed_session *s, const int32_t *token, heed_scores
 
 heed_status heed_session_rewind(heed_session *s, int64_t row, int64_t length, heed_error *err)
 {
+    if (!s)
+        return heed__missing(err, "session");
     if (!s->stepper.rewind)
         return heed__fail(err, HEED_ARGUMENT, "this model cannot take tokens back");
     return s->stepper.rewind(s->stepper.self, row, length, err);
@@ -89,10 +99,14 @@ heed_status heed_session_rewind(heed_session *s, int64_t row, int64_t length, he
 heed_status heed_session_reorder(heed_session *s, const int32_t *parent, int64_t rows,
                                  heed_error *err)
 {
+    if (!s)
+        return heed__missing(err, "session");
     return s->stepper.reorder(s->stepper.self, parent, rows, err);
 }
 
 void heed_session_clear(heed_session *s)
 {
+    if (!s)
+        return;
     s->stepper.clear(s->stepper.self);
 }

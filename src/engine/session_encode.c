@@ -305,6 +305,8 @@ heed_status heed_session_encode(heed_session *s, const heed_batch_side *side,
                                 const heed_encode_options *options, heed_encoding *out,
                                 heed_error *err)
 {
+    if (!s)
+        return heed__missing(err, "session");
     *out = (heed_encoding){0};
     return s->encode(s, side, options, out, err);
 }
@@ -313,6 +315,8 @@ heed_status heed_engine_encode(const heed_engine *e, const heed_batch_side *side
                                const heed_encode_options *options, heed_arena *arena,
                                heed_encoding *out, heed_error *err)
 {
+    if (!e)
+        return heed__missing(err, "engine");
     heed_session *s =
         heed_session_new(e, &(heed_session_options){.threads = 1}, &e->allocator, err);
     if (!s)

@@ -1,6 +1,7 @@
 /* image_decode.c: one picture from a file or from memory; which decoder, the first bytes tell. */
 #include "image/image_decode.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -26,6 +27,8 @@ heed_status heed__image_allocate(heed_image *image, const heed__picture_bytes *f
 heed_status heed_image_decode(const void *bytes, size_t size, const char *name,
                               const heed_allocator *allocator, heed_image *image, heed_error *err)
 {
+    if (!bytes)
+        return heed__missing(err, "bytes");
     static const uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
     const heed_allocator a = heed__allocator_or_default(allocator);
     const heed__picture_bytes from = {bytes, size, name};
@@ -47,6 +50,8 @@ heed_status heed_image_decode(const void *bytes, size_t size, const char *name,
 heed_status heed_image_read(const char *path, const heed_allocator *allocator, heed_image *image,
                             heed_error *err)
 {
+    if (!path)
+        return heed__missing(err, "path");
     const void *bytes;
     size_t size;
     *image = (heed_image){0};
@@ -60,6 +65,8 @@ heed_status heed_image_read(const char *path, const heed_allocator *allocator, h
 
 void heed_image_free(heed_image *image, const heed_allocator *allocator)
 {
+    if (!image)
+        return;
     const heed_allocator a = heed__allocator_or_default(allocator);
     heed__release(&a, image->pixels, (size_t)(image->height * image->width),
                   (size_t)image->channels);

@@ -53,6 +53,8 @@ static double share(const span *s, int64_t i)
 
 void heed_image_scale(const heed_image *from, heed_image *to)
 {
+    if (!from)
+        return;
     for (int64_t y = 0; y < to->height; y++) {
         const span down = cover(y, from->height, to->height);
         for (int64_t x = 0; x < to->width; x++) {

@@ -186,6 +186,8 @@ static heed_status start_thread(heed_picture_batches *b, heed_picture_position p
 heed_status heed_picture_batches_next(heed_picture_batches *b, heed_picture_batch *batch,
                                       heed_error *err)
 {
+    if (!b)
+        return heed__missing(err, "picture batches");
     *batch = (heed_picture_batch){0};
     if (b->failed.status)
         return heed__fail(err, b->failed.status, "%s", b->failed.text);
@@ -217,12 +219,16 @@ heed_status heed_picture_batches_next(heed_picture_batches *b, heed_picture_batc
 
 heed_picture_position heed_picture_batches_tell(const heed_picture_batches *b)
 {
+    if (!b)
+        return (heed_picture_position){0};
     return b->at;
 }
 
 heed_status heed_picture_batches_seek(heed_picture_batches *b, heed_picture_position p,
                                       heed_error *err)
 {
+    if (!b)
+        return heed__missing(err, "picture batches");
     const int64_t epochs = b->o.epochs;
     const bool end = epochs && p.epoch == epochs && p.batch == 0;
     if (p.epoch < 0 || p.batch < 0 || p.batch >= b->per_epoch ||
@@ -273,6 +279,8 @@ heed_picture_batches *heed_picture_batches_new(const heed_pictures *p,
                                                const heed_picture_batches_options *options,
                                                const heed_allocator *allocator, heed_error *err)
 {
+    if (!p)
+        return heed__missing(err, "pictures"), NULL;
     const heed_allocator a = heed__allocator_or_default(allocator);
     const heed_pictures_report report = heed_pictures_describe(p);
     heed_picture_batches_options o = *options;

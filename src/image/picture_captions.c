@@ -232,6 +232,8 @@ heed_pictures *heed_pictures_captions(const char *tsv, const char *images,
                                       const heed_pictures_options *options,
                                       const heed_allocator *allocator, heed_error *err)
 {
+    if (!tsv)
+        return heed__missing(err, "tsv"), NULL;
     heed_error own = {0};
     heed_pictures *p = heed__pictures_new(options, allocator, err);
     if (!p)

@@ -144,6 +144,8 @@ static heed_status read_classes(heed_pictures *p, const char *folder, heed_error
 heed_pictures *heed_pictures_folder(const char *folder, const heed_pictures_options *options,
                                     const heed_allocator *allocator, heed_error *err)
 {
+    if (!folder)
+        return heed__missing(err, "folder"), NULL;
     heed_pictures *p = heed__pictures_new(options, allocator, err);
     if (!p)
         return NULL;

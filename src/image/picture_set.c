@@ -1,6 +1,7 @@
 /* picture_set.c: what sets of pictures have in common. */
 #include "image/picture_set.h"
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "image/image_decode.h"
 
@@ -101,6 +102,8 @@ bool heed__picture_name(const char *name)
 
 heed_pictures_report heed_pictures_describe(const heed_pictures *p)
 {
+    if (!p)
+        return (heed_pictures_report){0};
     return p->report;
 }
 
@@ -111,32 +114,44 @@ static bool has(const heed_pictures *p, int64_t i)
 
 const char *heed_pictures_name(const heed_pictures *p, int64_t i)
 {
+    if (!p)
+        return NULL;
     return p->name && has(p, i) ? p->name[i] : NULL;
 }
 
 int64_t heed_pictures_label(const heed_pictures *p, int64_t i)
 {
+    if (!p)
+        return 0;
     return !has(p, i) ? -1 : p->label ? p->label[i] : 0;
 }
 
 const char *heed_pictures_class(const heed_pictures *p, int64_t label)
 {
+    if (!p)
+        return NULL;
     return p->class_name && label >= 0 && label < p->report.classes ? p->class_name[label] : NULL;
 }
 
 int64_t heed_pictures_captions_of(const heed_pictures *p, int64_t i)
 {
+    if (!p)
+        return 0;
     return p->first_caption && has(p, i) ? p->first_caption[i + 1] - p->first_caption[i] : 0;
 }
 
 const char *heed_pictures_caption(const heed_pictures *p, int64_t i, int64_t k)
 {
+    if (!p)
+        return NULL;
     return k >= 0 && k < heed_pictures_captions_of(p, i) ? p->caption[p->first_caption[i] + k]
                                                          : NULL;
 }
 
 heed_status heed_pictures_load(const heed_pictures *p, int64_t i, uint8_t *pixels, heed_error *err)
 {
+    if (!p)
+        return heed__missing(err, "pictures");
     const heed_pictures_report *r = &p->report;
     if (!has(p, i))
         return heed__fail(err, HEED_ARGUMENT, "there is no picture %lld: the set has %lld",

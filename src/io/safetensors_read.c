@@ -317,16 +317,22 @@ void heed_safetensors_close(heed_safetensors *f)
 
 int heed_safetensors_count(const heed_safetensors *f)
 {
+    if (!f)
+        return 0;
     return f->count;
 }
 
 const heed_stored *heed_safetensors_at(const heed_safetensors *f, int i)
 {
+    if (!f)
+        return NULL;
     return i >= 0 && i < f->count ? &f->tensor[i] : NULL;
 }
 
 const heed_stored *heed_safetensors_find(const heed_safetensors *f, const char *name)
 {
+    if (!f)
+        return NULL;
     const heed_stored **found =
         bsearch(name, f->by_name, (size_t)f->count, sizeof *f->by_name, find_name);
     return found ? *found : NULL;
@@ -334,6 +340,8 @@ const heed_stored *heed_safetensors_find(const heed_safetensors *f, const char *
 
 const char *heed_safetensors_metadata(const heed_safetensors *f, const char *key)
 {
+    if (!f)
+        return NULL;
     struct pair wanted = {key, NULL};
     const struct pair *found = NULL;
     if (f->metadata_count > 0) /* else there is no array */

@@ -198,6 +198,8 @@ static heed_status write_file(heed_safetensors_writer *w, const char *path, cons
 heed_status heed_safetensors_writer_write(heed_safetensors_writer *w, const char *path,
                                           heed_error *err)
 {
+    if (!w)
+        return heed__missing(err, "safetensors writer");
     heed_status status = lay_out(w, path, err);
     if (status != HEED_OK)
         return status;

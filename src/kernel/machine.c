@@ -29,6 +29,8 @@ static void read_cpu(void)
 
 void heed_machine_describe(heed_machine *machine)
 {
+    if (!machine)
+        return;
     pthread_once(&once, read_cpu);
     machine->cpu = cpu;
     machine->instruction_set = heed__kernels()->isa;

@@ -1,6 +1,7 @@
 /* bleu.c: BLEU (Papineni et al., ACL 2002): BP * exp(sum_n log p_n / 4) over the whole test set, as
  * sacreBLEU computes it (Post, WMT 2018), and as multi-bleu.perl does for text that is tokenised
  * already. */
+#include "base/error.h"
 #include "metric/statistics.h"
 #include "metric/tokenize.h"
 
@@ -104,6 +105,8 @@ heed_status heed_bleu(const heed_bleu_options *o, const char *const *hypothesis,
                       const char *const *reference, int64_t n, heed_bleu_result *result,
                       heed_error *err)
 {
+    if (!o)
+        return heed__missing(err, "bleu options");
     heed__metric m = metric_of(o);
     int64_t statistics[WIDTH] = {0};
     heed_status status = heed__metric_collect(&m, hypothesis, reference, n, true, statistics, err);
@@ -116,12 +119,16 @@ heed_status heed_bleu_bootstrap(const heed_bleu_options *o, const char *const *a
                                 int64_t resamples, uint64_t seed, heed_bootstrap *result,
                                 heed_error *err)
 {
+    if (!o)
+        return heed__missing(err, "bleu options");
     heed__metric m = metric_of(o);
     return heed__metric_bootstrap(&m, a, b, reference, n, resamples, seed, result, err);
 }
 
 const char *heed_bleu_signature(const heed_bleu_options *o, char *text, size_t size)
 {
+    if (!o)
+        return NULL;
     static const char *const names[] = {
         [HEED_TOKENIZE_13A] = "13a",   [HEED_TOKENIZE_INTL] = "intl",
         [HEED_TOKENIZE_NONE] = "none", [HEED_TOKENIZE_CHAR] = "char",

@@ -89,6 +89,8 @@ static heed_status metric_of(const heed_chrf_options *o, heed__metric *m, heed_e
 heed_status heed_chrf(const heed_chrf_options *o, const char *const *hypothesis,
                       const char *const *reference, int64_t n, double *result, heed_error *err)
 {
+    if (!o)
+        return heed__missing(err, "chrf options");
     heed__metric m;
     int64_t statistics[STATISTICS * 2 * MOST_ORDERS] = {0};
     *result = 0;
@@ -105,6 +107,8 @@ heed_status heed_chrf_bootstrap(const heed_chrf_options *o, const char *const *a
                                 int64_t resamples, uint64_t seed, heed_bootstrap *result,
                                 heed_error *err)
 {
+    if (!o)
+        return heed__missing(err, "chrf options");
     heed__metric m;
     *result = (heed_bootstrap){0};
     heed_status status = metric_of(o, &m, err);
@@ -114,6 +118,8 @@ heed_status heed_chrf_bootstrap(const heed_chrf_options *o, const char *const *a
 
 const char *heed_chrf_signature(const heed_chrf_options *o, char *text, size_t size)
 {
+    if (!o)
+        return NULL;
     char wanted[32] = "";
     if (beta(o) != 2)
         snprintf(wanted, sizeof wanted, "|beta:%g", beta(o));

@@ -1,6 +1,7 @@
 /* ter.c: TER (Snover et al., AMTA 2006): edits and shifts of whole phrases that turn a hypothesis
  * into its reference, per reference word.  The search for shifts is greedy with many limits and
  * preferences; they are Tercom's, as in sacreBLEU, since the score depends on them. */
+#include "base/error.h"
 #include "metric/edit.h"
 #include "metric/statistics.h"
 #include "metric/tokenize.h"
@@ -191,6 +192,8 @@ static void release(struct search *s)
 heed_status heed_ter(const heed_ter_options *o, const char *const *hypothesis,
                      const char *const *reference, int64_t n, double *result, heed_error *err)
 {
+    if (!o)
+        return heed__missing(err, "ter options");
     struct search s;
     heed__metric m = metric_of(o, &s);
     int64_t statistics[WIDTH] = {0};
@@ -205,6 +208,8 @@ heed_status heed_ter_bootstrap(const heed_ter_options *o, const char *const *a,
                                int64_t resamples, uint64_t seed, heed_bootstrap *result,
                                heed_error *err)
 {
+    if (!o)
+        return heed__missing(err, "ter options");
     struct search s;
     heed__metric m = metric_of(o, &s);
     heed_status status =
@@ -215,6 +220,8 @@ heed_status heed_ter_bootstrap(const heed_ter_options *o, const char *const *a,
 
 const char *heed_ter_signature(const heed_ter_options *o, char *text, size_t size)
 {
+    if (!o)
+        return NULL;
     snprintf(text, size, "nrefs:1|case:%s|tok:tercom|norm:%s|punct:%s|asian:%s|version:heed-%s",
              o->case_sensitive ? "mixed" : "lc", o->normalized ? "yes" : "no",
              o->no_punctuation ? "no" : "yes", o->asian_support ? "yes" : "no", heed_version());

@@ -176,6 +176,8 @@ heed_status heed__model_check(const heed_model_config *config, heed_error *err)
 
 heed_status heed_model_defaults(heed_model_config *config, heed_error *err)
 {
+    if (!config)
+        return heed__missing(err, "model config");
     static const heed_option_set set = {.command = "model", .fields = fields, .count = N_FIELDS};
     struct holder h = {0};
     heed_option_result result;

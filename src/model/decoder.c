@@ -30,6 +30,8 @@ static heed_status reserve(heed_decoder *d, int64_t rows, heed_error *err)
 heed_decoder *heed_decoder_new(const heed_model *m, int threads, const heed_allocator *allocator,
                                heed_error *err)
 {
+    if (!m)
+        return heed__missing(err, "model"), NULL;
     heed_allocator a = heed__allocator_or_default(allocator);
     if (!(m->class->sides & HEED_TARGET)) {
         heed__fail(err, HEED_ARGUMENT,
@@ -73,6 +75,8 @@ static heed_status tape_status(const heed_decoder *d, heed_error *err)
 
 heed_status heed_decoder_start(heed_decoder *d, const heed_batch *batch, heed_error *err)
 {
+    if (!d)
+        return heed__missing(err, "decoder");
     const heed_side source = d->model->class->sides & HEED_SOURCE;
     const int64_t sentences =
         source && batch->source.rows ? batch->source.rows->count : batch->examples;
@@ -97,6 +101,8 @@ heed_status heed_decoder_start(heed_decoder *d, const heed_batch *batch, heed_er
 heed_status heed_decoder_step(heed_decoder *d, const int32_t *token, const heed_real **log_p,
                               heed_error *err)
 {
+    if (!d)
+        return heed__missing(err, "decoder");
     *log_p = NULL;
     if (!d->started || d->rows < 1)
         return heed__fail(err, HEED_STATE, "cannot decode a token: there %s",
@@ -124,6 +130,8 @@ heed_status heed_decoder_step(heed_decoder *d, const int32_t *token, const heed_
 heed_status heed_decoder_reorder(heed_decoder *d, const int32_t *parent, int64_t rows,
                                  heed_error *err)
 {
+    if (!d)
+        return heed__missing(err, "decoder");
     if (!d->started)
         return heed__fail(err, HEED_STATE, "cannot reorder rows: there was no start");
     if (rows < 0)

@@ -7,6 +7,8 @@
 
 void heed_head_build(heed_head_layer *l, heed_scope s, const heed_head_options *options)
 {
+    if (!l)
+        return;
     const heed_head_options *o = options;
     *l = (heed_head_layer){.table = o->table};
     if (o->transform) {
@@ -25,6 +27,8 @@ void heed_head_build(heed_head_layer *l, heed_scope s, const heed_head_options *
 
 heed_tensor *heed_head_transform(heed_tape *t, const heed_head_layer *l, heed_tensor *h)
 {
+    if (!t)
+        return NULL;
     if (!l->transform.weight)
         return h;
     h = heed_linear_apply(t, &l->transform, h);
@@ -33,11 +37,15 @@ heed_tensor *heed_head_transform(heed_tape *t, const heed_head_layer *l, heed_te
 
 heed_tensor *heed_head_logits(heed_tape *t, const heed_head_layer *l, heed_tensor *h)
 {
+    if (!t)
+        return NULL;
     heed_tensor *y = heed_matmul(t, heed_head_transform(t, l, h), l->table, HEED_NT);
     return l->bias ? heed_add(t, y, l->bias) : y; /* (N,V) */
 }
 
 int64_t heed_head_cost(const heed_head_layer *l)
 {
+    if (!l)
+        return 0;
     return heed_tensor_count(l->transform.weight) + heed_tensor_count(l->table);
 }

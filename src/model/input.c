@@ -9,6 +9,8 @@
 
 void heed_input_build(heed_input_layer *l, heed_scope s, const heed_input_options *options)
 {
+    if (!l)
+        return;
     const heed_input_options *o = options;
     const bool fused = o->vocabulary && !o->types && !o->normed;
     *l = (heed_input_layer){.dropout = fused ? 0 : o->dropout};
@@ -55,6 +57,8 @@ static heed_tensor *add_types(heed_tape *t, const heed_input_layer *l, heed_tens
 
 heed_tensor *heed_input_apply(heed_tape *t, const heed_input_layer *l, const heed_batch_side *side)
 {
+    if (!t)
+        return NULL;
     if (!side->rows)
         return heed_tape_fail(t, HEED_ARGUMENT, "input: the batch has not this side");
     if (l->embedding.table && !side->ids)

@@ -85,6 +85,8 @@ static heed_model *new_model(const heed_model_config *config, finisher *finish,
 heed_model *heed_model_new(const heed_model_config *config, uint64_t seed,
                            const heed_allocator *allocator, heed_error *err)
 {
+    if (!config)
+        return heed__missing(err, "model config"), NULL;
     return new_model(config, draw, &seed, allocator, err);
 }
 
@@ -97,6 +99,8 @@ heed_model *heed__model_new_zero(const heed_model_config *config, const heed_all
 heed_model *heed_model_outline(const heed_model_config *config, const heed_allocator *allocator,
                                heed_error *err)
 {
+    if (!config)
+        return heed__missing(err, "model config"), NULL;
     return new_model(config, leave, NULL, allocator, err);
 }
 
@@ -117,17 +121,23 @@ const heed_model_config *heed_model_configuration(const heed_model *m)
 
 heed_params *heed_model_params(const heed_model *m)
 {
+    if (!m)
+        return NULL;
     return m->params;
 }
 
 const char *heed_model_summary(const heed_model *m, char text[HEED_MODEL_SUMMARY])
 {
+    if (!m)
+        return NULL;
     m->class->summary(&m->config, text);
     return text;
 }
 
 heed_model_cost heed_model_costs(const heed_model *m)
 {
+    if (!m)
+        return (heed_model_cost){0};
     heed_model_cost c = m->class->cost(m);
     if (m->class->sides & HEED_TARGET)
         c.target_weights += heed_head_cost(&m->head);
@@ -173,6 +183,8 @@ bool heed__model_takes(const heed_model *m, heed_tape *t, const heed_batch *batc
 
 heed_tensor *heed_model_hidden(const heed_model *m, heed_tape *t, const heed_batch *batch)
 {
+    if (!m)
+        return NULL;
     heed__forward f = {0};
     return heed__model_takes(m, t, batch, m->class->sides) ? m->class->hidden(m, t, batch, &f)
                                                            : NULL;
@@ -228,6 +240,8 @@ heed_tensor *heed__model_answer_log_p(const heed_model *m, heed_tape *t, heed_te
 heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch *batch,
                              double weight, double *nll)
 {
+    if (!m)
+        return NULL;
     if (!heed__model_takes(m, t, batch, m->class->sides))
         return NULL;
     if (m->class->loss)
@@ -240,12 +254,16 @@ heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch
 
 const heed_real *heed_model_score(const heed_model *m, heed_tape *t, const heed_batch *batch)
 {
+    if (!m)
+        return NULL;
     heed_tensor *h = hidden_without_chance(m, t, batch, NULL); /* (N,D) */
     return heed_tensor_data(heed__model_answer_log_p(m, t, h, batch));
 }
 
 heed_tensor *heed_model_logits(const heed_model *m, heed_tape *t, const heed_batch *batch)
 {
+    if (!m)
+        return NULL;
     heed_tensor *h = hidden_without_chance(m, t, batch, NULL); /* (N,D) */
     if (batch->wanted_row)
         h = heed_gather_rows(t, h, batch->wanted_row, batch->wanted_count);
@@ -310,6 +328,8 @@ static int64_t make_maps(heed_tape *t, const heed_attention_recorder *recorder, 
 int64_t heed_model_attention(const heed_model *m, heed_tape *t, const heed_batch *batch,
                              const heed_attention_map **maps)
 {
+    if (!m)
+        return 0;
     heed_attention_recorder recorder = {0};
     *maps = NULL;
     hidden_without_chance(m, t, batch, &recorder);

@@ -54,6 +54,8 @@ static void build_around(heed_around *a, heed_scope s, const heed_around_options
 
 void heed_stack_init(heed_stack *s, heed_arena *arena, int64_t d)
 {
+    if (!s)
+        return;
     *s = (heed_stack){.d = d, .arena = arena};
 }
 
@@ -93,6 +95,8 @@ void heed_stack_append(heed_stack *s, heed_scope scope, const heed_sublayer_clas
 
 heed_tensor *heed_stack_apply(heed_tape *t, const heed_stack *s, heed_flow *flow)
 {
+    if (!t)
+        return NULL;
     for (int i = 0; i < s->count; i++)
         flow->x = apply_sublayer(t, &s->sublayer[i], flow);
     if (s->norm.gain)
@@ -102,6 +106,8 @@ heed_tensor *heed_stack_apply(heed_tape *t, const heed_stack *s, heed_flow *flow
 
 heed_sublayer_cost heed_stack_cost(const heed_stack *s)
 {
+    if (!s)
+        return (heed_sublayer_cost){0};
     heed_sublayer_cost all = {0, 0};
     for (int i = 0; i < s->count; i++) {
         const heed_sublayer_cost c = s->sublayer[i].kind->cost(&s->sublayer[i]);
@@ -113,6 +119,8 @@ heed_sublayer_cost heed_stack_cost(const heed_stack *s)
 
 unsigned heed_stack_can(const heed_stack *s)
 {
+    if (!s)
+        return 0;
     unsigned can = ~0u;
     for (int i = 0; i < s->count; i++)
         can &= s->sublayer[i].kind->can(&s->sublayer[i]);

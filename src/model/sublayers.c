@@ -24,6 +24,8 @@ const heed_sublayer_class *heed_sublayer_class_at(int i)
 
 const heed_sublayer_class *heed_sublayer_class_find(const char *name)
 {
+    if (!name)
+        return NULL;
     for (int i = 0; i < heed_sublayer_class_count(); i++)
         if (strcmp(classes[i]->name, name) == 0)
             return classes[i];

@@ -8,6 +8,8 @@
 void heed_linear_build(heed_linear_layer *l, heed_scope s, int64_t in, int64_t out,
                        heed_activation activation, bool bias)
 {
+    if (!l)
+        return;
     heed_init xavier = {HEED_INIT_XAVIER_UNIFORM, 1}, zero = {HEED_INIT_ZERO, 0};
     l->weight = heed_param_with_role(s, "weight", HEED_SHAPE(in, out), xavier, HEED_ROLE_MATRIX);
     l->bias = bias ? heed_param(s, "bias", HEED_SHAPE(out), zero) : NULL;
@@ -16,6 +18,8 @@ void heed_linear_build(heed_linear_layer *l, heed_scope s, int64_t in, int64_t o
 
 heed_tensor *heed_linear_apply(heed_tape *t, const heed_linear_layer *l, heed_tensor *x)
 {
+    if (!t)
+        return NULL;
     return heed_linear(t, x, l->weight, l->bias, l->activation);
 }
 
@@ -29,6 +33,8 @@ heed_tensor *heed_linear_apply(heed_tape *t, const heed_linear_layer *l, heed_te
 
 void heed_norm_build(heed_norm_layer *l, heed_scope s, heed_norm_kind kind, int64_t d, double eps)
 {
+    if (!l)
+        return;
     heed_init one = {HEED_INIT_CONSTANT, 1}, zero = {HEED_INIT_ZERO, 0};
     *l = (heed_norm_layer){.kind = kind, .eps = eps};
     l->gain = heed_param(s, "gain", HEED_SHAPE(d), one);
@@ -42,6 +48,8 @@ void heed_norm_build(heed_norm_layer *l, heed_scope s, heed_norm_kind kind, int6
 
 heed_tensor *heed_norm_apply(heed_tape *t, const heed_norm_layer *l, heed_tensor *x)
 {
+    if (!t)
+        return NULL;
     switch (l->kind) {
     case HEED_NORM_LAYER:
         return heed_layer_norm(t, x, l->gain, l->bias, l->eps);
@@ -58,6 +66,8 @@ heed_tensor *heed_norm_apply(heed_tape *t, const heed_norm_layer *l, heed_tensor
 heed_tensor *heed_norm_residual(heed_tape *t, const heed_norm_layer *l, heed_tensor *x,
                                 heed_tensor *y, double dropout)
 {
+    if (!t)
+        return NULL;
     if (l->kind == HEED_NORM_LAYER)
         return heed_add_norm(t, x, y, l->gain, l->bias, dropout, l->eps);
     return heed_norm_apply(t, l, heed_add_dropout(t, x, y, dropout));
@@ -71,6 +81,8 @@ heed_tensor *heed_norm_residual(heed_tape *t, const heed_norm_layer *l, heed_ten
 
 void heed_ffn_build(heed_ffn_layer *l, heed_scope s, const heed_ffn_options *options)
 {
+    if (!l)
+        return;
     const heed_ffn_options *o = options;
     *l = (heed_ffn_layer){.options = *o};
     heed_linear_build(&l->in, heed_scope_enter(s, "in"), o->d, o->gated ? 2 * o->f : o->f,
@@ -80,6 +92,8 @@ void heed_ffn_build(heed_ffn_layer *l, heed_scope s, const heed_ffn_options *opt
 
 heed_tensor *heed_ffn_apply(heed_tape *t, const heed_ffn_layer *l, heed_tensor *x)
 {
+    if (!t)
+        return NULL;
     const heed_ffn_options *o = &l->options;
     heed_tensor *hidden = heed_linear_apply(t, &l->in, x); /* (N,F) or (N,2F) */
     if (o->gated) {

@@ -438,31 +438,43 @@ heed_status heed__params_finish_zero(heed_params *p, heed_error *err)
 
 int64_t heed_params_size(const heed_params *p)
 {
+    if (!p)
+        return 0;
     return p->size;
 }
 
 heed_real *heed_params_values(const heed_params *p)
 {
+    if (!p)
+        return NULL;
     return p->values;
 }
 
 heed_real *heed_params_grads(const heed_params *p)
 {
+    if (!p)
+        return NULL;
     return p->grads;
 }
 
 int64_t heed_params_state_size(const heed_params *p)
 {
+    if (!p)
+        return 0;
     return p->state_size;
 }
 
 heed_real *heed_params_state_values(const heed_params *p)
 {
+    if (!p)
+        return NULL;
     return p->state;
 }
 
 void heed_params_zero_grads(heed_params *p)
 {
+    if (!p)
+        return;
     if (!p->grads)
         return;
     memset(p->grads, 0, (size_t)p->size * sizeof(real));
@@ -485,6 +497,8 @@ void heed_state_add(const heed_tape *t, heed_tensor *state, const double *sum, d
 
 void heed_params_fold_state(heed_params *p)
 {
+    if (!p)
+        return;
     for (int i = 0; i < p->count; i++) {
         const heed_tensor *x = p->entries[i].tensor;
         const heed__moving *m = x->moving;
@@ -500,11 +514,15 @@ void heed_params_fold_state(heed_params *p)
 
 int heed_params_count(const heed_params *p)
 {
+    if (!p)
+        return 0;
     return p->count;
 }
 
 heed_param_info heed_params_entry(const heed_params *p, int i)
 {
+    if (!p)
+        return (heed_param_info){0};
     if (i < 0 || i >= p->count)
         return (heed_param_info){0};
     const struct entry *e = &p->entries[i];
@@ -518,12 +536,16 @@ heed_param_info heed_params_entry(const heed_params *p, int i)
 
 heed_tensor *heed_params_find(const heed_params *p, const char *name)
 {
+    if (!p)
+        return NULL;
     const struct entry *e = find(p, name);
     return e ? e->tensor : NULL;
 }
 
 int64_t heed_params_trainable(const heed_params *p)
 {
+    if (!p)
+        return 0;
     int64_t n = 0;
     for (int i = 0; i < p->count; i++)
         if (!p->entries[i].is_state)
@@ -577,11 +599,15 @@ static heed_status set_frozen(heed_params *p, const char *scope, bool frozen, he
 
 heed_status heed_params_freeze(heed_params *p, const char *scope, heed_error *err)
 {
+    if (!p)
+        return heed__missing(err, "params");
     return set_frozen(p, scope, true, err);
 }
 
 heed_status heed_params_thaw(heed_params *p, const char *scope, heed_error *err)
 {
+    if (!p)
+        return heed__missing(err, "params");
     return set_frozen(p, scope, false, err);
 }
 
@@ -595,6 +621,8 @@ void heed__params_hold(heed_params *p, bool hold)
 heed_status heed_params_set_group(heed_params *p, const char *scope, heed_group group,
                                   heed_error *err)
 {
+    if (!p)
+        return heed__missing(err, "params");
     bool found = false;
     for (int i = 0; i < p->count; i++) {
         struct entry *e = &p->entries[i];

@@ -49,6 +49,8 @@ static void build_cell(heed_rnn_cell *cell, heed_scope s, const heed_rnn_options
 
 void heed_rnn_build(heed_rnn_layer *l, heed_scope s, const heed_rnn_options *options)
 {
+    if (!l)
+        return;
     *l = (heed_rnn_layer){.options = *options};
     if (options->layers < 1 || options->layers > HEED_RNN_MAX_LAYERS) {
         heed__scope_fail(s, HEED_ARGUMENT, "rnn '%s': %d layers, expected 1 to %d", s.path,
@@ -188,6 +190,8 @@ heed_tensor *heed_rnn_apply(heed_tape *t, const heed_rnn_layer *l, heed_tensor *
 heed_tensor *heed_rnn_step(heed_tape *t, const heed_rnn_layer *l, heed_tensor *gates,
                            heed_rnn_state *state)
 {
+    if (!t)
+        return NULL;
     const heed_rnn_options *o = &l->options;
     for (int k = 0; k < o->layers; k++) {
         const heed_rnn_cell *cell = &l->cell[k][0];

@@ -38,6 +38,8 @@ static heed_tensor *declare_positions(heed_scope s, heed_positions kind, int64_t
 void heed_embedding_build(heed_embedding_layer *l, heed_scope s, int64_t vocabulary, int64_t d,
                           heed_positions positions, int64_t longest, double scale, double dropout)
 {
+    if (!l)
+        return;
     /* N(0, 1/D): the same table as pre-softmax weights then gives logits of unit size. */
     heed_init init = {HEED_INIT_NORMAL, d > 0 ? 1 / sqrt((double)d) : 0};
     l->table = NULL;

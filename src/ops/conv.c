@@ -47,6 +47,8 @@ static int64_t places(int64_t size, int64_t padding, int64_t kernel, int64_t str
 
 heed_image_size heed_conv2d_size(const heed_conv2d_options *options)
 {
+    if (!options)
+        return (heed_image_size){0};
     const heed_conv2d_options o = with_defaults(*options);
     return (heed_image_size){
         places(o.image.y, 2 * o.padding.y, o.kernel.y, o.stride.y, o.dilation.y),
@@ -55,6 +57,8 @@ heed_image_size heed_conv2d_size(const heed_conv2d_options *options)
 
 heed_image_size heed_conv2d_transposed_size(const heed_conv2d_options *options)
 {
+    if (!options)
+        return (heed_image_size){0};
     const heed_conv2d_options o = with_defaults(*options);
     return (heed_image_size){(o.image.y - 1) * o.stride.y - 2 * o.padding.y +
                                  o.dilation.y * (o.kernel.y - 1) + 1 + o.extra.y,
@@ -367,6 +371,8 @@ static heed_tensor *convolve(heed_tape *t, const heed_op *op, heed_tensor *x, he
 heed_tensor *heed_conv2d(heed_tape *t, heed_tensor *x, heed_tensor *weight, heed_tensor *bias,
                          const heed_conv2d_options *options)
 {
+    if (!t)
+        return NULL;
     return convolve(t, &heed__op_conv2d, x, weight, bias,
                     &(struct attributes){.kind = DOWN, .image = *options});
 }
@@ -374,6 +380,8 @@ heed_tensor *heed_conv2d(heed_tape *t, heed_tensor *x, heed_tensor *weight, heed
 heed_tensor *heed_conv2d_transposed(heed_tape *t, heed_tensor *x, heed_tensor *weight,
                                     heed_tensor *bias, const heed_conv2d_options *options)
 {
+    if (!t)
+        return NULL;
     return convolve(t, &heed__op_conv2d_transposed, x, weight, bias,
                     &(struct attributes){.kind = UP, .image = *options});
 }
@@ -382,6 +390,8 @@ heed_tensor *heed_conv1d(heed_tape *t, heed_tensor *x, heed_tensor *weight, heed
                          const heed_segments *segments, const heed_conv1d_options *options,
                          const heed_segments **out)
 {
+    if (!t)
+        return NULL;
     return convolve(
         t, &heed__op_conv1d, x, weight, bias,
         &(struct attributes){.kind = ALONG, .along = *options, .segments = segments, .out = out});

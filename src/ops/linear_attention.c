@@ -233,6 +233,8 @@ heed_tensor *heed_linear_attention(heed_tape *t, heed_tensor *q, heed_tensor *k,
                                    const heed_segments *queries, const heed_segments *keys,
                                    const heed_linear_attention_options *options)
 {
+    if (!t)
+        return NULL;
     const struct attributes a = {.queries = queries,
                                  .keys = keys,
                                  .heads = options->heads,

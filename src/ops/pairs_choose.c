@@ -132,6 +132,8 @@ HEED_OP(pairs_choose, "w_ij = 1 at the key j that query i draws, or the likelies
 heed_tensor *heed_pairs_choose(heed_tape *t, heed_tensor *log_p, bool draw, const heed_pairs *pairs,
                                heed_tensor **chosen_log_p, const int32_t **chosen)
 {
+    if (!t)
+        return NULL;
     heed_opcall *c = heed__apply(t, &heed__op_pairs_choose, &log_p, 1, 0,
                                  &(struct attributes){*pairs, draw}, sizeof(struct attributes));
     if (chosen_log_p)

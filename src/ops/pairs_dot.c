@@ -130,6 +130,8 @@ HEED_OP(pairs_dot, "e_ij = scale q_i . k_j for each pair", shape, forward, backw
 heed_tensor *heed_pairs_dot(heed_tape *t, heed_tensor *q, heed_tensor *k, double scale,
                             const heed_pairs *pairs)
 {
+    if (!t)
+        return NULL;
     return heed__first(heed__apply(t, &heed__op_pairs_dot, (heed_tensor *[]){q, k}, 2, 0,
                                    &(struct attributes){*pairs, scale}, sizeof(struct attributes)));
 }

@@ -111,6 +111,8 @@ HEED_OP(pairs_gaussian, "g_ij = e^(-(j - p_i)^2 / 2 s^2) for each pair", shape, 
 heed_tensor *heed_pairs_gaussian(heed_tape *t, heed_tensor *p, double deviation,
                                  const heed_pairs *pairs)
 {
+    if (!t)
+        return NULL;
     return heed__first(heed__apply(t, &heed__op_pairs_gaussian, &p, 1, 0,
                                    &(struct attributes){*pairs, deviation},
                                    sizeof(struct attributes)));

@@ -123,6 +123,8 @@ HEED_OP(pairs_softmax, "w_ij = e^e_ij / sum of e^e_ij over the keys that query i
 heed_tensor *heed_pairs_softmax(heed_tape *t, heed_tensor *scores, const heed_pairs *pairs,
                                 heed_tensor **logs)
 {
+    if (!t)
+        return NULL;
     heed_opcall *c =
         heed__apply(t, &heed__op_pairs_softmax, &scores, 1, 0,
                     &(struct attributes){*pairs, logs != NULL}, sizeof(struct attributes));

@@ -37,6 +37,8 @@ static heed_pool2d_options with_defaults(heed_pool2d_options o)
 
 heed_image_size heed_pool2d_size(const heed_pool2d_options *options)
 {
+    if (!options)
+        return (heed_image_size){0};
     const heed_pool2d_options o = with_defaults(*options);
     const heed_conv2d_options c = {
         .image = o.image, .kernel = o.kernel, .stride = o.stride, .padding = o.padding};
@@ -215,6 +217,8 @@ static const heed_opcase cases[] = {
     HEED_OP(name_, formula_, shape, forward, backward, cases, run_##name_);                        \
     heed_tensor *heed_##name_(heed_tape *t, heed_tensor *x, const heed_pool2d_options *options)    \
     {                                                                                              \
+        if (!t || !options)                                                                        \
+            return NULL;                                                                           \
         return heed__first(heed__apply(t, &heed__op_##name_, &x, 1, 0,                             \
                                        &(struct attributes){max_, *options},                       \
                                        sizeof(struct attributes)));                                \

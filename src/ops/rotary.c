@@ -132,6 +132,8 @@ HEED_OP(rotary, "pairs turned by position * base^(-2i/d), head by head", shape, 
 heed_tensor *heed_rotary(heed_tape *t, heed_tensor *x, const heed_segments *segments,
                          const heed_rotary_options *options)
 {
+    if (!t)
+        return NULL;
     const struct attributes a = {.segments = segments,
                                  .heads = options->heads,
                                  .neighbours = options->neighbours,

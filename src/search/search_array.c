@@ -1,4 +1,5 @@
 /* search_array.c: the search over sentences that are all there, and over a decoder. */
+#include "base/error.h"
 #include "engine/engine.h"
 #include "search/beam.h"
 
@@ -73,6 +74,8 @@ heed_status heed_search(heed_session *session, const heed_search_options *o,
                         const heed_tokens *source, int64_t count, heed_arena *arena,
                         heed_hypothesis *out, heed_error *err)
 {
+    if (!session)
+        return heed__missing(err, "session");
     return heed__search_all(&session->stepper, o, &heed__usual_budget, source, count,
                             &session->allocator, arena, out, err);
 }

@@ -1,5 +1,6 @@
 /* attention_html.c: an attention picture as an HTML page: the data as JSON, and page.html, which
  * draws it.  Probabilities are in thousandths, -1 if not finite. */
+#include "base/error.h"
 #include "show/draw.h"
 #include "show/picture.h"
 #include "show/shade.h"
@@ -69,6 +70,8 @@ static void add_data(heed__string *s, const heed_attention_picture *p, const hee
 heed_status heed_attention_html(const heed_attention_picture *p, int64_t large, heed_arena *arena,
                                 const char **html, heed_error *err)
 {
+    if (!p)
+        return heed__missing(err, "attention picture");
     *html = NULL;
     heed__large map;
     heed_status status = heed__large_map(p, large, arena, &map, err);

@@ -2,6 +2,7 @@
  *
  * Cells are paths, one for each shade of a map: a picture of 144 heads over 40 words stays below a
  * few megabytes and prints sharp at any size. */
+#include "base/error.h"
 #include "show/picture.h"
 #include "show/shade.h"
 #include "show/svg.h"
@@ -295,6 +296,8 @@ static heed_status write_svg(const heed_attention_picture *p, const heed__large 
 heed_status heed_attention_svg(const heed_attention_picture *p, int64_t large, heed_arena *arena,
                                const char **svg, heed_error *err)
 {
+    if (!p)
+        return heed__missing(err, "attention picture");
     *svg = NULL;
     heed__large map;
     heed_status status = heed__large_map(p, large, arena, &map, err);

@@ -7,6 +7,7 @@
  * A cell has three columns, two or one, whatever fits beside the labels; columns that do not fit go
  * into further blocks below.  Widths are those of the terminal, where a Chinese character has two
  * columns. */
+#include "base/error.h"
 #include "show/draw.h"
 #include "show/picture.h"
 
@@ -181,6 +182,8 @@ static void fit(struct grid *g)
 heed_status heed_attention_text(const heed_attention_picture *p, int64_t large, int width,
                                 bool colour, heed_arena *arena, const char **text, heed_error *err)
 {
+    if (!p)
+        return heed__missing(err, "attention picture");
     *text = NULL;
     heed__large map;
     heed_status status = heed__large_map(p, large, arena, &map, err);

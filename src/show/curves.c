@@ -3,6 +3,7 @@
  * A curve has at most four points per pixel column: of consecutive points in one column the first,
  * lowest, highest and last are drawn, so no spike is lost.  Values that are not finite, or not
  * above zero on a logarithmic axis, leave a gap. */
+#include "base/error.h"
 #include "show/axis.h"
 #include "show/svg.h"
 
@@ -216,6 +217,8 @@ static heed__axis common_axis(const heed_curve_panel *panels, int count)
 heed_status heed_curves_svg(const char *title, const char *x_label, const heed_curve_panel *panels,
                             int count, heed_arena *arena, const char **svg, heed_error *err)
 {
+    if (!panels)
+        return heed__missing(err, "panels");
     *svg = NULL;
     if (count < 1)
         return heed__fail(err, HEED_ARGUMENT, "curves: %d panels, expected at least 1", count);

@@ -1,5 +1,6 @@
 /* heat.c: matrices over a common time axis as one SVG, one below the other: the heads of a memory,
  * or any other rows, at each step. */
+#include "base/error.h"
 #include "show/axis.h"
 #include "show/shade.h"
 #include "show/svg.h"
@@ -99,6 +100,8 @@ static heed_status check(const heed_heat_panel *panels, int count, heed_error *e
 heed_status heed_heat_svg(const char *title, const char *x_label, const heed_heat_panel *panels,
                           int count, heed_arena *arena, const char **svg, heed_error *err)
 {
+    if (!panels)
+        return heed__missing(err, "panels");
     *svg = NULL;
     heed_status status = check(panels, count, err);
     if (status)

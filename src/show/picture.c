@@ -1,5 +1,6 @@
 /* picture.c: checks of an attention picture for every output; joining pieces to words. */
 #include "show/picture.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -122,6 +123,8 @@ heed_status heed_attention_by_words(const heed_attention_picture *in, heed_label
                                     heed_label_words target, heed_label_words read,
                                     heed_arena *arena, heed_attention_picture *out, heed_error *err)
 {
+    if (!in)
+        return heed__missing(err, "attention picture");
     heed_status status = heed__picture_check(in, err);
     if (!status)
         status = check_words("source", &in->source, &source, err);

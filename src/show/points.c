@@ -1,5 +1,6 @@
 /* points.c: sets of points with lines through them, as one SVG: a grid of squares, in each the
  * points, the right line broad and pale and the found line thin and dark. */
+#include "base/error.h"
 #include "show/svg.h"
 
 #include <heed/show.h>
@@ -85,6 +86,8 @@ static heed_status check(const heed_points_square *squares, int count, heed_erro
 heed_status heed_points_svg(const char *title, const heed_points_square *squares, int count,
                             heed_arena *arena, const char **svg, heed_error *err)
 {
+    if (!squares)
+        return heed__missing(err, "squares");
     *svg = NULL;
     heed_status status = check(squares, count, err);
     if (status)

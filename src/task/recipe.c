@@ -1,5 +1,6 @@
 /* recipe.c: the options of a run: what stands for those that were not given, which of them may
  * change when a run is resumed, and which another model brings. */
+#include "base/error.h"
 #include "base/option_parse.h"
 #include "engine/model_directory.h"
 #include "task/translation.h"
@@ -22,6 +23,8 @@ const heed_option_set heed__recipe_set = {
 heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const *words,
                               heed_arena *arena, heed_error *err)
 {
+    if (!recipe)
+        return heed__missing(err, "recipe");
     heed_option_result result;
     *recipe = (heed_recipe){0};
     heed_status status =

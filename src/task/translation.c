@@ -1,6 +1,7 @@
 /* translation.c: translation as a task: a recipe's model, its batches and losses.  All that is
  * particular to it ends here; the loop is src/train. */
 #include "task/translation.h"
+#include "base/error.h"
 #include "engine/packed_weights.h"
 #include "model/model_class.h"
 #include "task/defaults.h"
@@ -336,6 +337,8 @@ heed_trainer *heed_trainer_new(const char *folder, const heed_recipe *recipe,
                                const heed_train_hooks *hooks, const heed_allocator *allocator,
                                heed_error *err)
 {
+    if (!folder || !recipe)
+        return heed__missing(err, folder ? "recipe" : "folder"), NULL;
     return train(folder, recipe, false, hooks, allocator, err);
 }
 
@@ -349,6 +352,8 @@ heed_trainer *heed_trainer_resume(const char *folder, const heed_recipe *recipe,
 heed_status heed_recipe_choose(heed_recipe *recipe, const heed_log_sink *log,
                                const heed_allocator *allocator, heed_error *err)
 {
+    if (!recipe)
+        return heed__missing(err, "recipe");
     heed_error own = {0};
     const heed_train_hooks hooks = {.log = log ? *log : (heed_log_sink){NULL, NULL}};
     const heed_train_options given = recipe->train;

@@ -103,6 +103,8 @@ heed_tensor *heed_tape_fail(heed_tape *t, heed_status status, const char *format
 
 void heed_tape_step(heed_tape *t, uint64_t step, uint32_t micro_batch, uint32_t rank)
 {
+    if (!t)
+        return;
     t->key.step = step;
     t->key.micro_batch = micro_batch;
     t->key.rank = rank;
@@ -111,31 +113,43 @@ void heed_tape_step(heed_tape *t, uint64_t step, uint32_t micro_batch, uint32_t 
 
 void heed_tape_for_set(heed_tape *t, uint32_t set)
 {
+    if (!t)
+        return;
     t->key.set = set;
 }
 
 void heed_tape_set_recording(heed_tape *t, bool on)
 {
+    if (!t)
+        return;
     t->recording = on;
 }
 
 void heed_tape_set_training(heed_tape *t, bool on)
 {
+    if (!t)
+        return;
     t->training = on;
 }
 
 bool heed_tape_training(const heed_tape *t)
 {
+    if (!t)
+        return false;
     return t->training;
 }
 
 int heed_tape_threads(const heed_tape *t)
 {
+    if (!t)
+        return 0;
     return t->threads;
 }
 
 void heed_tape_set_threads(heed_tape *t, int threads)
 {
+    if (!t)
+        return;
     t->next_threads = threads < 1 ? 1 : threads > HEED_MAX_THREADS ? HEED_MAX_THREADS : threads;
     /* Recorded calls have scratch for the old number of threads. */
     if (t->calls == 0)
@@ -144,11 +158,15 @@ void heed_tape_set_threads(heed_tape *t, int threads)
 
 heed_arena *heed_tape_arena(heed_tape *t)
 {
+    if (!t)
+        return NULL;
     return t->arena;
 }
 
 size_t heed_tape_memory(const heed_tape *t)
 {
+    if (!t)
+        return 0;
     return heed_arena_held(t->arena) + t->scratch_bytes * (size_t)t->scratch_threads +
            HEED_PANEL_COUNT * sizeof *t->panels * (size_t)t->panel_threads + sizeof *t;
 }

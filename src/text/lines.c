@@ -36,6 +36,8 @@ void heed_lines_free(heed_lines *l)
 
 heed_status heed_lines_next(heed_lines *l, const char **text, size_t *length, heed_error *err)
 {
+    if (!l)
+        return heed__missing(err, "lines");
     *text = NULL;
     for (;;) {
         if (!l->file) {
@@ -58,6 +60,8 @@ heed_status heed_lines_next(heed_lines *l, const char **text, size_t *length, he
 
 int64_t heed_lines_where(const heed_lines *l, const char **path)
 {
+    if (!l)
+        return 0;
     *path = l->next > 0 ? l->path[l->next - 1] : "";
     return l->file ? heed__lines_number(l->file) : 0;
 }

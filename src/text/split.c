@@ -185,6 +185,8 @@ static size_t part_end(const char *text, size_t length, size_t from, size_t max_
 int64_t heed_split_sentences(const char *text, size_t length, size_t max_bytes, heed_arena *arena,
                              const size_t **end)
 {
+    if (!text)
+        return 0;
     int64_t parts = 0;
     size_t at = 0;
     do {

@@ -25,6 +25,8 @@ static void add_squares(void *context, int64_t begin, int64_t end, int thread)
 
 double heed_grad_norm(const heed_params *p, int threads)
 {
+    if (!p)
+        return 0;
     struct norm c = {.grads = heed_params_grads(p)};
     heed__parallel(threads, heed_params_size(p), BLOCK, 1, add_squares, &c);
     double sum = 0;
@@ -56,6 +58,8 @@ static void clamp(void *context, int64_t begin, int64_t end, int thread)
 
 double heed_clip_norm(heed_params *p, double limit, int threads)
 {
+    if (!p)
+        return 0;
     double norm = heed_grad_norm(p, threads);
     if (isfinite(norm) && norm > limit) {
         struct change c = {heed_params_grads(p), (heed_real)(limit / norm)};
@@ -66,6 +70,8 @@ double heed_clip_norm(heed_params *p, double limit, int threads)
 
 void heed_clip_value(heed_params *p, double limit, int threads)
 {
+    if (!p)
+        return;
     struct change c = {heed_params_grads(p), (heed_real)limit};
     heed__parallel(threads, heed_params_size(p), BLOCK, 1, clamp, &c);
 }

@@ -69,6 +69,8 @@ static void update(void *context, int64_t begin, int64_t end, int thread)
 
 void heed_ema_update(heed_ema *e, int threads)
 {
+    if (!e)
+        return;
     double n = (double)e->updates, early = (1 + n) / (10 + n);
     e->rate = (heed_real)(1 - (e->decay < early ? e->decay : early));
     heed__parallel(threads, e->size, BLOCK, 2, update, e);
@@ -77,6 +79,8 @@ void heed_ema_update(heed_ema *e, int threads)
 
 void heed_ema_swap(heed_ema *e)
 {
+    if (!e)
+        return;
     heed_real *w = heed_params_values(e->params);
     for (int64_t i = 0; i < e->size; i++) {
         heed_real kept = w[i];
@@ -87,15 +91,21 @@ void heed_ema_swap(heed_ema *e)
 
 heed_real *heed_ema_values(const heed_ema *e)
 {
+    if (!e)
+        return NULL;
     return e->values;
 }
 
 int64_t heed_ema_updates(const heed_ema *e)
 {
+    if (!e)
+        return 0;
     return e->updates;
 }
 
 void heed_ema_set_updates(heed_ema *e, int64_t updates)
 {
+    if (!e)
+        return;
     e->updates = updates > 0 ? updates : 0;
 }

@@ -197,6 +197,8 @@ void heed__optimizer_step(heed_optimizer *o, double rate, int threads)
 
 void heed_optimizer_step(heed_optimizer *o, double rate, int threads)
 {
+    if (!o)
+        return;
     heed__optimizer_step(o, rate, threads);
     heed_params_fold_state(o->params);
 }
@@ -205,25 +207,35 @@ void heed_optimizer_step(heed_optimizer *o, double rate, int threads)
 
 int64_t heed_optimizer_updates(const heed_optimizer *o)
 {
+    if (!o)
+        return 0;
     return o->updates;
 }
 
 void heed_optimizer_set_updates(heed_optimizer *o, int64_t updates)
 {
+    if (!o)
+        return;
     o->updates = updates > 0 ? updates : 0;
 }
 
 int heed_optimizer_moments(const heed_optimizer *o)
 {
+    if (!o)
+        return 0;
     return o->count;
 }
 
 heed_real *heed_optimizer_moment(const heed_optimizer *o, int i)
 {
+    if (!o)
+        return NULL;
     return i >= 0 && i < o->count ? o->moment[o->kind[i]] : NULL;
 }
 
 const char *heed_optimizer_moment_name(const heed_optimizer *o, int i)
 {
+    if (!o)
+        return NULL;
     return i >= 0 && i < o->count ? moment_names[o->kind[i]] : NULL;
 }

@@ -14,6 +14,8 @@ static double progress(const heed_schedule *s, double step)
 
 double heed_schedule_rate(const heed_schedule *s, int64_t number)
 {
+    if (!s)
+        return 0;
     const double pi = 3.14159265358979323846;
     double step = number > 1 ? (double)number : 1, warmup = (double)s->warmup;
     if (s->kind == HEED_SCHEDULE_NOAM) {

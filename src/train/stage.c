@@ -1,6 +1,7 @@
 /* stage.c: where a new model directory is prepared: beside its own place, as FOLDER.heed-PID.tmp,
  * until it is complete.  A process that is killed meanwhile leaves that; the next one that makes
  * the same FOLDER removes it, since nobody holds its lock any more. */
+#include "base/error.h"
 #include "train/trainer.h"
 
 #include <errno.h>
@@ -132,6 +133,8 @@ heed_status heed__trainer_stage(heed_trainer *t, heed_error *err)
 
 heed_status heed_trainer_discard(const char *folder, heed_error *err)
 {
+    if (!folder)
+        return heed__missing(err, "folder");
     heed__pathname path, aside;
     heed_status status = stage_name(folder, path, err);
     if (!status)

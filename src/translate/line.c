@@ -291,6 +291,8 @@ heed_status heed_translator_encode(const heed_translator *tr, const char *source
                                    const char *target, heed_arena *arena, heed_encoded_pair *pair,
                                    heed_error *err)
 {
+    if (!tr)
+        return heed__missing(err, "translator");
     heed__part whole;
     bool repaired_target = false;
     *pair = (heed_encoded_pair){.spans = 0};

@@ -99,6 +99,8 @@ static heed_status body(void *context, int worker, heed_error *err)
 heed_status heed_score(heed_translator *tr, const char *const *source, const char *const *target,
                        int64_t count, heed_arena *arena, heed_hypothesis *out, heed_error *err)
 {
+    if (!tr)
+        return heed__missing(err, "translator");
     struct pairs p = {.tr = tr, .count = count, .arena = arena, .out = out};
     heed_error failed = {0};
     heed_status status = prepare(&p, source, target, &failed);

@@ -267,6 +267,8 @@ heed_status heed_translate_stream(heed_translator *tr, const heed_search_options
                                   const heed_stream_options *so, const heed_line_stream *stream,
                                   heed_error *err)
 {
+    if (!tr)
+        return heed__missing(err, "translator");
     struct job j = {.budget = heed__usual_budget};
     heed_error failed = {0};
     if (so->batch > 0)
@@ -319,6 +321,8 @@ heed_status heed_translate(heed_translator *tr, const heed_search_options *o,
                            const char *const *lines, int64_t count, heed_arena *arena,
                            heed_translation *out, heed_error *err)
 {
+    if (!tr)
+        return heed__missing(err, "translator");
     struct array a = {lines, count, 0, o->n_best, arena, out};
     heed_line_stream stream = {&a, next_line, keep_line};
     return heed_translate_stream(tr, o, &(heed_stream_options){0}, &stream, err);

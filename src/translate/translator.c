@@ -112,6 +112,8 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
                                      const heed_vocab *target, int threads,
                                      const heed_allocator *allocator, heed_error *err)
 {
+    if (!m)
+        return heed__missing(err, "model"), NULL;
     if (check_vocabularies(source, target, heed_model_configuration(m), "", err))
         return NULL;
     heed_translator *tr = begin(allocator, threads, err);
@@ -145,11 +147,15 @@ void heed_translator_free(heed_translator *tr)
 
 const heed_engine *heed_translator_engine(const heed_translator *tr)
 {
+    if (!tr)
+        return NULL;
     return tr->engine;
 }
 
 heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err)
 {
+    if (!tr)
+        return heed__missing(err, "translator");
     const heed_model_config *c = heed_engine_configuration(tr->engine);
     const bool rnn = c->arch == HEED_ARCH_RNN;
     const int last = rnn ? 1 : (int)c->decoder_layers; /* that attend */
@@ -170,16 +176,22 @@ heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed
 
 void heed_translator_protect(heed_translator *tr, bool on)
 {
+    if (!tr)
+        return;
     tr->protects = tr->knows_placeholders && on;
 }
 
 void heed_translator_capitals(heed_translator *tr, bool on)
 {
+    if (!tr)
+        return;
     tr->capitals = tr->knows_letters && on;
 }
 
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err)
 {
+    if (!tr)
+        return heed__missing(err, "translator");
     heed__worker_contexts_close(tr); /* sessions that are open do not know it */
     heed_status status = heed_engine_open_shortlist(tr->engine, folder, err);
     tr->shortlist = !status;
@@ -188,10 +200,14 @@ heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folde
 
 const heed_vocab *heed_translator_source(const heed_translator *tr)
 {
+    if (!tr)
+        return NULL;
     return tr->source;
 }
 
 const heed_vocab *heed_translator_target(const heed_translator *tr)
 {
+    if (!tr)
+        return NULL;
     return tr->target;
 }

@@ -94,6 +94,8 @@ heed_status heed_vocab_sample(const heed_vocab *v, const char *text, size_t leng
                               const heed_rng *rng, heed_arena *arena, heed_tokens *tokens,
                               heed_error *err)
 {
+    if (!v)
+        return heed__missing(err, "vocab");
     if (check(v, strength, err))
         return HEED_ARGUMENT;
     if (strength == 0)

@@ -176,6 +176,8 @@ static heed_status check(const heed_vocab_options *o, const char *path, heed_err
 heed_status heed_vocab_train(const heed_vocab_options *options, const heed_line_source *lines,
                              const char *path, const heed_log_sink *log, heed_error *err)
 {
+    if (!options)
+        return heed__missing(err, "vocab options");
     heed_error local = {0};
     err = err ? err : &local;
     if (check(options, path, err))

@@ -157,6 +157,8 @@ void heed_vocab_free(heed_vocab *v)
 
 int32_t heed_vocab_size(const heed_vocab *v)
 {
+    if (!v)
+        return 0;
     return v->pieces.count;
 }
 
@@ -167,17 +169,23 @@ static bool in_range(const heed_vocab *v, int32_t id)
 
 heed_special_ids heed_vocab_special(const heed_vocab *v)
 {
+    if (!v)
+        return (heed_special_ids){0};
     return v->special;
 }
 
 const char *heed_vocab_piece(const heed_vocab *v, int32_t id)
 {
+    if (!v)
+        return NULL;
     const int32_t known = in_range(v, id) ? id : v->special.unk;
     return known < 0 ? "" : v->pieces.item[known].text;
 }
 
 int32_t heed_vocab_find(const heed_vocab *v, const char *piece)
 {
+    if (!v)
+        return 0;
     int32_t id = heed__pieces_find(&v->pieces, piece, strlen(piece));
     return id < 0 ? v->special.unk : id;
 }
@@ -206,6 +214,8 @@ heed_status heed__vocab_clean(const char *text, size_t length, heed_arena *arena
 heed_status heed_vocab_encode(const heed_vocab *v, const char *text, size_t length,
                               heed_arena *arena, heed_tokens *tokens, heed_error *err)
 {
+    if (!v)
+        return heed__missing(err, "vocab");
     if (!v->class->any_bytes && check_text(text, length, err))
         return HEED_ARGUMENT;
     if (v->class->encode)
@@ -220,6 +230,8 @@ heed_status heed_vocab_decode_bytes(const heed_vocab *v, const int32_t *ids, int
                                     heed_arena *arena, const char **text, size_t *size,
                                     heed_error *err)
 {
+    if (!v)
+        return heed__missing(err, "vocab");
     for (int64_t i = 0; i < n; i++)
         if (!in_range(v, ids[i]))
             return heed__fail(err, HEED_ARGUMENT,
@@ -231,6 +243,8 @@ heed_status heed_vocab_decode_bytes(const heed_vocab *v, const int32_t *ids, int
 heed_status heed_vocab_decode(const heed_vocab *v, const int32_t *ids, int64_t n, heed_arena *arena,
                               const char **text, heed_error *err)
 {
+    if (!v)
+        return heed__missing(err, "vocab");
     size_t size;
     return heed_vocab_decode_bytes(v, ids, n, arena, text, &size, err);
 }
