@@ -33,7 +33,7 @@ typedef struct lab_common {
         HEED_OPTION_INT(owner, at.seed, "seed", "1", 0, INT64_MAX, "N",                            \
                         "of weights and examples"),                                                \
         HEED_OPTION_INT(owner, at.seeds, "seeds", "1", 1, 100, "N",                                \
-                        "train so many times, with seeds from --seed on; the best on "             \
+                        "train N times, with seeds from --seed on; the best on "                   \
                         "validation is kept, all are reported"),                                   \
         HEED_OPTION_INT(owner, at.save_every, "save-every", "0", 0, 1000000000, "N",               \
                         "save also every N updates; validations save in any case"),                \
@@ -48,7 +48,7 @@ typedef struct lab_common {
                     "how long to train"),                                                          \
         HEED_OPTION_INT(owner, at.batch, "batch", batch_, 1, 100000, "N", "examples an update"),   \
         HEED_OPTION_INT(owner, at.valid_every, "valid-every", valid_every_, 1, 1000000000, "N",    \
-                        "validate after so many updates; the best weights are kept"),              \
+                        "validate every N updates; the best weights are kept"),                    \
         HEED_OPTION_CHOICE(owner, at.optimizer, "optimizer", optimizer_,                           \
                            HEED_WORDS("sgd", "adam", "adamw", "rmsprop"), "how weights move"),     \
         HEED_OPTION_REAL(owner, at.rate, "rate", rate_, 0, 100, "R", "learning rate"),             \

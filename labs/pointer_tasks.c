@@ -33,7 +33,7 @@ static int64_t sort(const heed_real *x, int64_t n, int32_t *order)
     return n;
 }
 
-/* Indices, without an end; as many as pointer_longest says at most. */
+/* Indices, without an end; pointer_longest of them at most. */
 static int64_t solve(pointer_task task, const heed_real *points, int64_t n, int32_t *answer)
 {
     switch (task) {

@@ -21,7 +21,7 @@ struct heed_ema {
     int64_t size;
     double decay;
     int64_t updates;
-    heed_real rate; /* of the update under way */
+    heed_real rate; /* of the current update */
 };
 
 heed_ema *heed_ema_new(const heed_params *p, double decay, const heed_allocator *allocator,

@@ -20,7 +20,7 @@
 #define HEED_MAX_AVERAGE 100
 #define HEED_MAX_KEEP 100
 /* A loss that is not a number, or above the task's largest, sends training back to the last save
- * with the learning rate times HEED_ROLLBACK_RATE; after so many times it stops. */
+ * with the learning rate times HEED_ROLLBACK_RATE; after HEED_MAX_ROLLBACKS times it stops. */
 #define HEED_MAX_ROLLBACKS 3
 #define HEED_ROLLBACK_RATE 0.5
 

@@ -19,7 +19,7 @@ typedef struct heed__sampler {
     size_t work_length;
 } heed__sampler;
 
-/* Memory for the ids of at most so many pieces. */
+/* Memory for the ids of at most `most` pieces. */
 heed_status heed__sampler_reserve(heed__sampler *c, size_t most, heed_error *err);
 /* The next random number in [0,1). */
 double heed__sampler_draw(heed__sampler *c);

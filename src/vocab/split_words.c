@@ -44,7 +44,7 @@ static enum sort look(const struct text *t, size_t at, size_t *size)
     return is_space(c, category) ? SPACE : SYMBOL;
 }
 
-/* Where a run of a class that begins at a position ends, after at most so many characters. */
+/* Where a run of a class that begins at a position ends, after at most `most` characters. */
 static size_t run(const struct text *t, size_t at, enum sort what, int most)
 {
     size_t size;
