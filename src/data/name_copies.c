@@ -13,7 +13,7 @@
 #define DIGITS 2
 /* Most copies in a sentence; one with more is a table, and left to the model. */
 #define MOST_COPIES (HEED_PLACEHOLDERS / 2)
-/* A word that is not in the table of names gets its capital back if this saves this number of pieces. */
+/* A word that is not in the table of names gets its capital back if this saves N pieces. */
 #define PIECES_SAVED 3
 
 /* What the words of a line are looked up in. */
