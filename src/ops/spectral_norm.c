@@ -147,7 +147,7 @@ static void run(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_tenso
     for (int64_t i = 0; u && v && i < u->cols; i++)
         u->data[i] = 1;
     struct job j = {.k = heed__kernels(), .w = w};
-    for (int n = 0; u && v && n < ROUNDS; n++) {
+    for (int n = 0; w && u && v && n < ROUNDS; n++) {
         j.from = u->data;
         j.s = (struct saved){.u = u->data, .v = v->data};
         times_u(&j, 0, w->rows, 0);

@@ -217,8 +217,8 @@ static heed__axis common_axis(const heed_curve_panel *panels, int count)
 heed_status heed_curves_svg(const char *title, const char *x_label, const heed_curve_panel *panels,
                             int count, heed_arena *arena, const char **svg, heed_error *err)
 {
-    if (!panels)
-        return heed__missing(err, "panels");
+    if (!svg)
+        return heed__missing(err, "place for a picture");
     *svg = NULL;
     if (count < 1)
         return heed__fail(err, HEED_ARGUMENT, "curves: %d panels, expected at least 1", count);

@@ -100,8 +100,8 @@ static heed_status check(const heed_heat_panel *panels, int count, heed_error *e
 heed_status heed_heat_svg(const char *title, const char *x_label, const heed_heat_panel *panels,
                           int count, heed_arena *arena, const char **svg, heed_error *err)
 {
-    if (!panels)
-        return heed__missing(err, "panels");
+    if (!svg)
+        return heed__missing(err, "place for a picture");
     *svg = NULL;
     heed_status status = check(panels, count, err);
     if (status)

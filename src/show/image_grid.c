@@ -140,6 +140,8 @@ heed_status heed_images_svg(const char *title, const heed_image_cell *cells, int
                             int64_t across, double side, heed_arena *arena, const char **svg,
                             heed_error *err)
 {
+    if (!svg)
+        return heed__missing(err, "place for a picture");
     heed__string s;
     *svg = NULL;
     heed_status status = check(cells, count, across, err);

@@ -86,8 +86,8 @@ static heed_status check(const heed_points_square *squares, int count, heed_erro
 heed_status heed_points_svg(const char *title, const heed_points_square *squares, int count,
                             heed_arena *arena, const char **svg, heed_error *err)
 {
-    if (!squares)
-        return heed__missing(err, "squares");
+    if (!svg)
+        return heed__missing(err, "place for a picture");
     *svg = NULL;
     heed_status status = check(squares, count, err);
     if (status)
