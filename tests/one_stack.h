@@ -52,8 +52,9 @@ static inline bool one_stack_form(heed_arch arch, int i, heed_model_config *conf
         c->scale_scores = false;
         return true;
     case 4:
-        *name = "cosine, no residual, halves";
+        *name = "cosine, more persistent rows than keys, no residual, halves";
         config->attention.score = HEED_SCORE_COSINE;
+        config->attention.memory = (heed_slot_spec)HEED_ONE(HEED_MEMORY_PERSISTENT, {256});
         c->residual = false;
         c->positions = HEED_POSITIONS_SINUSOID_HALVES;
         return true;

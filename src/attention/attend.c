@@ -57,21 +57,23 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
                                  const heed_attend_extra *extra)
 {
     const heed_attend_options *o = &l->options;
+    const heed__score *score = heed__score_of(l);
     const heed_key_pattern pattern = heed__key_pattern(o);
-    return heed_attention(t, q, m->keys, m->values, p->queries, p->keys,
-                          &(heed_attention_options){
-                              .heads = p->heads,
-                              .kv_heads = o->kv_heads,
-                              .causal = causal,
-                              .scale = heed__score_of(l)->scaled ? 0 : 1,
-                              .dropout = o->dropout,
-                              .pattern = heed__pattern_is_whole(&o->pattern) ? NULL : &pattern,
-                              .bias = extra->bias,
-                              .distance_bias = heed__bias_by_distance(
-                                  t, l, causal, heed__max(p->queries->longest, p->keys->longest)),
-                              .shared_k = l->shared_k,
-                              .shared_v = l->shared_v,
-                              .probabilities = extra->weights});
+    return heed_attention(
+        t, q, m->keys, m->values, p->queries, p->keys,
+        &(heed_attention_options){
+            .heads = p->heads,
+            .kv_heads = o->kv_heads,
+            .causal = causal,
+            .scale = score->scaled ? 0 : 1,
+            .dropout = o->dropout,
+            .pattern = heed__pattern_is_whole(&o->pattern) ? NULL : &pattern,
+            .bias = extra->bias,
+            .distance_bias = heed__bias_by_distance(
+                t, l, causal, heed__max(p->queries->longest, p->keys->longest)),
+            .shared_k = l->shared_k && score->keys ? score->keys(t, l, l->shared_k) : l->shared_k,
+            .shared_v = l->shared_v,
+            .probabilities = extra->weights});
 }
 
 /* Weights (flat) from scores. */

@@ -175,6 +175,8 @@ static heed_status fill_one(struct filling *f, const heed_param_info *info)
     for (size_t i = 0; i < f->m->rule_count && !rule; i++)
         if (strcmp(f->m->rules[i].to, pattern) == 0)
             rule = &f->m->rules[i];
+    if (!rule && !strstr(pattern, "positions"))
+        return heed__fail(f->err, HEED_FORMAT, "nothing in the files gives '%.200s'", info->name);
     if (!rule) {
         fill_sinusoids(f->m, info->tensor);
         return HEED_OK;

@@ -10,6 +10,7 @@
 #include "engine/weight_source.h"
 #include "kernel/linear_head.h"
 #include "kernel/rotary_rows.h"
+#include "kernel/unit_row.h"
 #include "text/special_ids.h"
 
 #include <math.h>
@@ -137,8 +138,12 @@ static void pack_shared(heed__weight_source *s, heed__packed_attention *to,
     const heed_real *values = heed__source_copy(s, l->shared_v);
     heed_real *both = heed__source_take(s, n * (k + v), sizeof *both);
     for (int64_t i = 0; keys && values && both && i < n; i++) {
-        memcpy(both + i * (k + v), keys + i * k, (size_t)k * sizeof *both);
-        memcpy(both + i * (k + v) + k, values + i * v, (size_t)v * sizeof *both);
+        heed_real *key = both + i * (k + v);
+        memcpy(key, keys + i * k, (size_t)k * sizeof *both);
+        memcpy(key + k, values + i * v, (size_t)v * sizeof *both);
+        for (int64_t h = 0; to->cosine && h < to->form.kv_heads; h++)
+            heed__make_unit(key + h * to->form.d_k, key + h * to->form.d_k,
+                            (heed_real)HEED__COSINE_EPS, to->form.d_k);
     }
     to->shared = both;
     to->shared_rows = n;

@@ -21,11 +21,17 @@ static int64_t row_bytes(const heed__weights *w)
     return 4 * heed__panel_groups(w->reads);
 }
 
+int64_t heed__pass_key_room(const heed__pass *p, int64_t keys)
+{
+    return keys + p->w->shared;
+}
+
 /* Probabilities of all heads, once more for a recorder; what a norm needs; phi of a key. */
 int64_t heed__pass_scratch(const heed__pass *p, int64_t keys)
 {
     const heed__weights *w = p->w;
-    return heed__max(heed__max(2 * w->heads * keys, HEED_NORM_SCRATCH(w->d)), w->widest);
+    const int64_t probabilities = 2 * w->heads * heed__pass_key_room(p, keys);
+    return heed__max(heed__max(probabilities, HEED_NORM_SCRATCH(w->d)), w->widest);
 }
 
 struct buffer {
@@ -34,11 +40,6 @@ struct buffer {
     size_t size;
 };
 #define BUFFERS 13
-
-int64_t heed__pass_key_room(const heed__pass *p, int64_t keys)
-{
-    return keys + p->w->shared;
-}
 
 /* Every buffer with its size for this many rows and keys. */
 static void list_buffers(heed__pass *p, int64_t rows, int64_t keys, struct buffer b[BUFFERS])

@@ -203,7 +203,8 @@ heed_status heed__rows_add(void *self, const heed_tokens *source, const heed_tok
         int64_t tokens = 0;
         for (end = begin; end < count; end++) {
             const int64_t length = source[end].count + ended;
-            if (end > begin && tokens + length > HEED__ENCODED_ROWS)
+            if (end > begin &&
+                (e.count == HEED__ENCODED_ROWS || tokens + length > HEED__ENCODED_ROWS))
                 break;
             int32_t at = take_source(r, length);
             if (at < 0) {

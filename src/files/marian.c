@@ -76,7 +76,10 @@ static heed_status set_type(heed__found *f, const struct item *item, heed__found
 /* Bytes turned back to the shape that the header says, and their scale. */
 static heed_status unpack(heed__found *f, heed__found_tensor *t, heed_error *err)
 {
-    const size_t n = (size_t)t->dim[0] * (size_t)(t->rank > 1 ? t->dim[1] : 1);
+    const size_t n = t->bytes;
+    if (t->rank > 2)
+        return heed__found_fail(f, err, "'%.100s' is packed and has %d dimensions, expected 2",
+                                t->name, t->rank);
     float *scale = heed__found_take(f, 1, sizeof *scale, err);
     if (!scale)
         return HEED_MEMORY;

@@ -198,7 +198,7 @@ static heed_status attach_scales(heed__found *f, heed_error *err)
         if (!s || !z)
             continue;
         const int64_t columns = t->rank ? t->dim[t->rank - 1] : 1;
-        if (s->count != z->count || (s->count != 1 && s->count != columns))
+        if (s->count < 1 || s->count != z->count || (s->count != 1 && s->count != columns))
             return heed__found_fail(f, err,
                                     "'%.100s' has %lld scales and %lld zero points, expected "
                                     "1 or %lld of each",

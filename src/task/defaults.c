@@ -186,7 +186,8 @@ static heed_status choose_model_and_length(struct chooser *c, bool measured,
     if (!hand && c->r->model.arch == HEED_ARCH_TRANSFORMER) {
         if (is_free(c, "pre-norm"))
             c->r->model.transformer.pre_norm = true;
-        if (is_free(c, "attention-score") && is_free(c, "scale-scores"))
+        if (is_free(c, "attention-score") && is_free(c, "scale-scores") &&
+            is_free(c, "attention-normaliser"))
             c->r->model.attention.score = HEED_SCORE_COSINE;
     }
     if (o->loop.max_updates || !needs_total(o))

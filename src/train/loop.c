@@ -135,9 +135,12 @@ static heed_status act(heed_trainer *t, heed__decision *d, heed_error *err)
     if (d->stop)
         return HEED_OK;
     heed_status status = look_after(t, d, &wrong);
-    const bool stop = d->stop;
+    const bool stop = d->stop, last = d->last;
     *d = heed__decide(t, HEED__FINISHED, status);
     d->stop = stop;
+    /* The clock may have passed the limit since: then the next update is the last, which is
+     * validated and saved, as this one was not. */
+    d->last = d->last && (last || t->state.valid_update == t->state.update);
     if (d->roll_back)
         return recover(t, t->state.update, &wrong, err);
     return status ? heed__fail(err, status, "%s", wrong.text) : HEED_OK;

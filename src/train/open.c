@@ -156,7 +156,7 @@ static heed_trainer *blank(const char *folder, const heed_task *task, const heed
     t->allocator = a;
     t->task = *task;
     t->loop = *task->loop;
-    t->sets = task->sets > 1 ? task->sets : 1;
+    t->sets = task->sets < 1 ? 1 : task->sets > HEED_MAX_SETS ? HEED_MAX_SETS : task->sets;
     t->lock = -1;
     t->saved_update = -1;
     t->state.best_update = t->state.valid_update = -1;
@@ -178,10 +178,10 @@ static heed_status check(const heed_trainer *t, heed_error *err)
     const heed_loop_options *o = &t->loop;
     if (!t->task.params || !t->task.loss)
         return heed__fail(err, HEED_ARGUMENT, "a task needs params and loss");
-    if (t->sets > HEED_MAX_SETS || (t->sets > 1 && !t->task.set_names))
+    if (t->task.sets > HEED_MAX_SETS || (t->sets > 1 && !t->task.set_names))
         return heed__fail(err, HEED_ARGUMENT,
                           "a task with %d sets of parameters: expected %d at most, with names",
-                          t->sets, HEED_MAX_SETS);
+                          t->task.sets, HEED_MAX_SETS);
     if (o->accumulate < 1 || o->log_every < 1 || o->keep < 1 || o->average > HEED_MAX_AVERAGE)
         return heed__fail(err, HEED_ARGUMENT,
                           "options of the loop: accumulate, log_every and keep are %lld, %lld and "
