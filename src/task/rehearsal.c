@@ -88,6 +88,11 @@ static heed_status write_sample(const heed__translation *t, heed_error *err)
     if (!status && lines.length &&
         !(status = heed__pathname_format(path, err, "%s/" HEED__SAMPLE_FILE, t->folder)))
         status = heed_text_save(path, heed__string_text(&lines), err);
+    if (!status && lines.length)
+        heed__translation_say(t, HEED_LOG_INFO,
+                              "%s keeps %lld pairs of the text with the model, for a later --from; "
+                              "--sample-pairs 0 leaves them out",
+                              HEED__SAMPLE_FILE, (long long)n);
     heed__string_deinit(&lines);
     return status;
 }
