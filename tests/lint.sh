@@ -5,10 +5,10 @@ set -eu
 command -v git >/dev/null || { echo "no git"; exit 77; }
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-cp -R tools include tests/abi.txt .clang-format "$copy/"
+cp -R tools include tests/abi.txt tests/abi-files.txt .clang-format "$copy/"
 cd "$copy"
 mkdir -p tests src/base src/kernel src/ops src/nn cli bench
-mv abi.txt tests/
+mv abi.txt abi-files.txt tests/
 git init -q .
 passed=0 failed=0
 
