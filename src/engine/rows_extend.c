@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Cells that are out of every window are given back when there are so many. */
+/* Cells that are out of every window are given back once a row has this number of them. */
 #define OUT_OF_WINDOW 32
 
 /* ---- checks ---- */
@@ -75,7 +75,7 @@ static heed_status reserve_queries(heed__rows *r, int64_t count, heed_error *err
     return HEED_OK;
 }
 
-/* Cells that a row has at most while so many tokens come; behind the last `longest` long. */
+/* Cells that a row has at most while n tokens come; behind the last `longest` long. */
 static int64_t most_cells(const heed__rows *r, int64_t longest, int64_t tokens)
 {
     const heed__packed_stack *s = r->w->decoder;

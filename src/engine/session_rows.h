@@ -24,7 +24,7 @@ typedef struct heed__row_source {
 typedef struct heed__session_row {
     int32_t source; /* -1: the model has no sources */
     int32_t length; /* tokens so far */
-    int32_t gone;   /* of which so many have no cell any more: they were out of every window */
+    int32_t gone;   /* of them, those without a cell: they were out of every window */
     int32_t state;  /* its state cell; -1: no tokens, or nothing keeps a state */
 } heed__session_row;
 

@@ -42,7 +42,7 @@ static inline const unsigned char *heed__read_bytes(heed__byte_cursor *c, uint64
     return bytes;
 }
 
-/* The number of so many bytes, 1 to 8. */
+/* The number in the next n bytes, 1 to 8. */
 static inline uint64_t heed__read_number(heed__byte_cursor *c, int bytes)
 {
     const unsigned char *p = heed__read_bytes(c, (uint64_t)bytes);

@@ -12,7 +12,7 @@
 #define BLOCK 32 /* values of Q8_0 and Q4_0 */
 #define MOST_NAME 1024
 
-/* Bytes of so many values each. */
+/* Bytes of a block, and its values. */
 static const struct {
     const char *name;
     int bytes, values;

@@ -3,7 +3,7 @@
 #include "base/error.h"
 
 #define VERSION 3
-/* A pair has a key's length, a type and a value: at least so many bytes. */
+/* A pair has a key's length, a type and a value: at least this number of bytes. */
 #define LEAST_PAIR 13
 
 /* Bytes of a value of fixed size, 0 for the others, -1 for a type that there is not. */

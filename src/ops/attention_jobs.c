@@ -24,7 +24,7 @@ enum {
     SHARED_V = HEED__ATTENTION_SHARED_V,
 };
 
-/* P of up to so many pairs of a segment and head is kept: beyond, making it again costs less than
+/* P of up to N pairs of a segment and head is kept: beyond, making it again costs less than
  * the memory does. */
 #define KEPT_PAIRS (512 * 512)
 

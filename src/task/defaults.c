@@ -151,7 +151,7 @@ static heed_status measure(struct chooser *c, const heed_allocator *allocator, h
     return heed__measure_update(&r, &size, allocator, &c->seconds, err);
 }
 
-/* So many updates as the text is worth. */
+/* Updates that the text is worth. */
 static double worth(const struct chooser *c)
 {
     const heed_train_options *o = &c->r->train;
@@ -161,7 +161,7 @@ static double worth(const struct chooser *c)
     return fmin(11500 * sqrt(n), MOST_EPOCHS * n) / update;
 }
 
-/* So many as there is time for. */
+/* Updates that there is time for. */
 static double affordable(const struct chooser *c)
 {
     const double minutes =

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include <heed/task.h>
 
-/* How many of so many pairs validate a run that was given none to validate with. */
+/* How many of n pairs validate a run that was given none to validate with. */
 int64_t heed__hold_out(int64_t pairs);
 
 /* Fills in what was not given, for these pairs on this machine, and says in four lines what and
@@ -15,7 +15,7 @@ int64_t heed__hold_out(int64_t pairs);
 heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, bool rehearsed,
                                 const heed_log_sink *log, const heed_allocator *allocator,
                                 heed_error *err);
-/* How often a model that was trained already should see a text with so many bytes. */
+/* How often a model that was trained already should see a text of this size. */
 double heed__passes(double target_bytes);
 /* The same for a text of everyday size, unmeasured: so that what does not go together shows before
  * files are read. */
@@ -34,7 +34,7 @@ heed_status heed__read_text(const heed_corpus *pairs, bool words, const heed_all
                             heed__text_facts *facts, heed_error *err);
 
 /* Seconds that an update takes on this machine, measured in about one: the model of the recipe
- * with a vocabulary of so many pieces, on made-up sentences of these lengths. */
+ * with a vocabulary of this size, on made-up sentences of these lengths. */
 typedef struct heed__update_size {
     int64_t vocabulary;
     int64_t source_tokens, target_tokens; /* of a sentence */

@@ -16,7 +16,7 @@
 #include "data/names.h"
 #include <heed/task.h>
 
-/* Above so many nats a token, training has diverged. */
+/* Above this loss in nats a token, training has diverged. */
 #define HEED_EXPLODED 100.0
 
 typedef struct heed__translation {

@@ -95,7 +95,7 @@ static heed_status validate(heed_trainer *t, heed__decision *d, heed_error *err)
     return status ? status : heed__curves_write(t, err);
 }
 
-/* Validation and saves.  NUMERIC, and neither, if the update must not be believed: rollbacks go to
+/* Validation and saves.  NUMERIC, and neither, if the update diverged: rollbacks go to
  * saves, and only the next update would notice what this one did to the weights. */
 static heed_status look_after(heed_trainer *t, heed__decision *d, heed_error *err)
 {
@@ -109,7 +109,7 @@ static heed_status look_after(heed_trainer *t, heed__decision *d, heed_error *er
     return save(t, d->scheduled, err);
 }
 
-/* From an update that must not be believed back to the last save, with a smaller step; the same
+/* From an update that diverged back to the last save, with a smaller step; the same
  * again if that does not help, and then no more. */
 static heed_status recover(heed_trainer *t, int64_t from, const heed_error *why, heed_error *err)
 {

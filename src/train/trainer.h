@@ -114,7 +114,7 @@ heed_status heed__trainer_lock(heed_trainer *t, heed_error *err);
  * else, so that several processes can be made to agree in one place. */
 typedef struct heed__decision {
     bool stop;      /* somebody asked: save and end */
-    bool roll_back; /* what was just done must not be believed */
+    bool roll_back; /* what was just done diverged */
     bool last;      /* a limit is reached: `reason` */
     bool validate;
     bool save;
@@ -162,7 +162,7 @@ typedef struct heed__validation {
     heed_measure measure[HEED_MAX_MEASURES];
     int measures;
 } heed__validation;
-/* Of the weights as they are.  NUMERIC if they must not be believed. */
+/* Of the weights as they are.  NUMERIC if they are not finite. */
 heed_status heed__trainer_measure(heed_trainer *t, heed__validation *v, heed_error *err);
 /* Of the moving averages, if there are any. */
 heed_status heed__trainer_validate(heed_trainer *t, heed__validation *v, heed_error *err);
