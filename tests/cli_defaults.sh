@@ -53,6 +53,25 @@ run train --resume m
 exits 0; same before m/training/options.json
 rm -rf m
 
+# Catches a share of a file that is lost on the way: to the facts that choices rest on, to a run resumed from
+# elsewhere, to the sample that is kept, and one of a validation file.
+cp few.tsv all.tsv
+sed 's/^/q /' pairs.tsv >part.tsv
+run train --model m --tsv all.tsv --tsv part.tsv:0.25 --threads 1 --max-updates 4 --vocab-size 90 --batch-tokens 100 \
+    --valid-every 2 --valid-beam 1 --preset tiny --sample-pairs 70
+exits 0
+mentions 'an epoch has 700 of the 1600 pairs, drawn anew each time'
+mentions '35 of the pairs are held out for validation'
+mentions '676 pairs, about '
+[ "$(grep -c '^q ' m/sample.tsv)" = 30 ]; verdict $? "the sample has $(grep -c '^q ' m/sample.tsv) pairs of the share, expected 30 of 70"
+(mkdir -p elsewhere && cd elsewhere && "$heed" train --resume ../m) >out 2>err
+verdict $? "a run with a share is not resumed from elsewhere: $(cat err)"
+run train --model n --tsv all.tsv --valid-tsv part.tsv:0.25
+exits 1; mentions "cannot read 'part.tsv:0.25': No such file or directory"
+run train --model n --tsv part.tsv:2
+exits 2; mentions "'part.tsv:2': the share of a file's pairs that an epoch has is above 0 and at most 1"
+rm -rf m elsewhere
+
 # Catches a given value that is replaced, and a rule for what is held out that is another one.
 run train --model m --tsv few.tsv --threads 1 --max-updates 6 --vocab-size 90 --batch-tokens 100 --dropout 0.25 \
     --warmup 3 --rate 0.002 --valid-every 3 --valid-beam 1 --preset tiny --no-pre-norm --attention-score dot

@@ -318,6 +318,87 @@ static void nothing_left_is_not_nothing(void **state)
     heed_corpus_free(four);
 }
 
+/* ---- shares of files ---- */
+
+/* Twenty pairs of the first file, and of the hundred of the second those with a share. */
+enum { FIRST = 20, SECOND = 100, TAKEN = 25, EPOCHS = 6 };
+
+static heed_corpus *open_mixture(void)
+{
+    char name[2][128];
+    snprintf(name[0], sizeof *name, "%s/first.tsv", folder);
+    snprintf(name[1], sizeof *name, "%s/second.tsv:0.25", folder);
+    write_pairs(name[0], FIRST);
+    write_pairs(in_folder("second.tsv"), SECOND);
+    const char *const tsv[] = {name[0], name[1]};
+    const heed_corpus_files files = {.tsv = tsv, .tsvs = 2, .shares = true};
+    heed_error err = {0};
+    heed_corpus *c = heed_corpus_open(&files, NULL, NULL, &err);
+    assert_string_equal(err.text, "");
+    return c;
+}
+
+/* Which pairs an epoch has, as bits; the stream goes on with the next. */
+static void pairs_of_epoch(heed_batches *b, heed_batch *batch, bool seen[FIRST + SECOND])
+{
+    const int64_t epoch = batch->epoch;
+    int64_t n = 0;
+    memset(seen, 0, (FIRST + SECOND) * sizeof *seen);
+    for (; batch->examples && batch->epoch == epoch; *batch = next(b))
+        for (int64_t i = 0; i < batch->examples; i++, n++) {
+            assert_false(seen[batch->example[i]]);
+            seen[batch->example[i]] = true;
+        }
+    assert_int_equal(n, FIRST + TAKEN);
+    for (int i = 0; i < FIRST; i++)
+        assert_true(seen[i]);
+}
+
+/* Catches a share that is the same in every epoch, too much or too little, not spread, or another
+ * one when a stream is entered in its middle. */
+static void shares_are_drawn_anew(void **state)
+{
+    (void)state;
+    heed_corpus *mixture = open_mixture();
+    heed_batches_options o = usual;
+    o.epochs = EPOCHS;
+    o.window = 16;
+    heed_error err = {0};
+    heed_batches *b = heed_batches_new(mixture, words, words, &o, NULL, &err);
+    bool seen[EPOCHS][FIRST + SECOND], again[FIRST + SECOND];
+    heed_batch batch = next(b);
+    int ever = 0, second_half = 0;
+    for (int e = 0; e < EPOCHS; e++)
+        pairs_of_epoch(b, &batch, seen[e]);
+    assert_int_equal(batch.examples, 0);
+    for (int i = FIRST; i < FIRST + SECOND; i++) {
+        bool once = false;
+        for (int e = 0; e < EPOCHS; e++) {
+            once |= seen[e][i];
+            second_half += seen[e][i] && i >= FIRST + SECOND / 2;
+        }
+        ever += once;
+    }
+    /* Drawn evenly: 82 are expected, and 75, each with a deviation of 4. */
+    assert_in_range(ever, 68, 96);
+    assert_in_range(second_half, 57, 93);
+    assert_int_equal(heed_batches_seek(b, (heed_batches_position){4, 0, 0}, &err), HEED_OK);
+    batch = next(b);
+    pairs_of_epoch(b, &batch, again);
+    assert_memory_equal(again, seen[4], sizeof again);
+    heed_batches_free(b);
+
+    o.in_order = true; /* all pairs */
+    o.epochs = 1;
+    b = heed_batches_new(mixture, words, words, &o, NULL, &err);
+    int64_t n = 0;
+    for (batch = next(b); batch.examples; batch = next(b))
+        n += batch.examples;
+    assert_int_equal(n, FIRST + SECOND);
+    heed_batches_free(b);
+    heed_corpus_free(mixture);
+}
+
 /* Catches nonsense let in. */
 static void refused(void **state)
 {
@@ -354,6 +435,7 @@ int main(void)
         cmocka_unit_test(in_corpus_order),
         cmocka_unit_test(too_long_is_left_out),
         cmocka_unit_test(nothing_left_is_not_nothing),
+        cmocka_unit_test(shares_are_drawn_anew),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("batches", tests, set_up, tear_down);

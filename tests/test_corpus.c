@@ -201,7 +201,8 @@ static void many_files(void **state)
     put(path[4], "d\tD\n");
     put_gz(path[5], "e\tE\nf\tF\n");
     const char *source[] = {path[0], path[2]}, *target[] = {path[1], path[3]};
-    heed_corpus_files files = {source, target, 2, path + 4, 2};
+    heed_corpus_files files = {
+        .source = source, .target = target, .pairs = 2, .tsv = path + 4, .tsvs = 2};
     heed_error err = {0};
     heed_corpus *c = heed_corpus_open(&files, NULL, NULL, &err);
     assert_pairs(c, "a=A|b=B|c=C|d=D|e=E|f=F|");
@@ -420,6 +421,145 @@ static void held_out(void **state)
     assert_string_not_equal(found[1], found[2]);
 }
 
+/* ---- shares ---- */
+
+/* n pairs "<mark>0", "<mark>1" ... */
+static void put_marked(const char *name, char mark, int n)
+{
+    FILE *f = fopen(in_folder(name), "w");
+    assert_non_null(f);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%c%d\tx\n", mark, i);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* "a.tsv" with 10 pairs, "b.tsv" with 100, and the name given in place of the latter. */
+static heed_corpus *open_shares(const char *second, heed_error *err)
+{
+    char name[2][128];
+    snprintf(name[0], sizeof *name, "%s/a.tsv", folder);
+    snprintf(name[1], sizeof *name, "%s/%s", folder, second);
+    const char *const tsv[] = {name[0], name[1]};
+    const heed_corpus_files files = {.tsv = tsv, .tsvs = 2, .shares = true};
+    return heed_corpus_open(&files, NULL, NULL, err);
+}
+
+/* How many lines a vocabulary is learned from; those of b are spread evenly. */
+static int lines_of_b(const heed_corpus *c)
+{
+    heed_error err = {0};
+    heed_corpus_lines *l = heed_corpus_lines_new(c, HEED_SOURCE, NULL, &err);
+    const heed_line_source s = heed_corpus_lines_source(l);
+    const char *text;
+    size_t length;
+    int n = 0, last = -1, widest = 0;
+    while (s.next(s.context, &text, &length, &err) == HEED_OK && text) {
+        if (text[0] != 'b')
+            continue;
+        const int at = atoi(text + 1);
+        assert_true(at > last);
+        widest = at - last > widest ? at - last : widest;
+        last = at;
+        n++;
+    }
+    heed_corpus_lines_free(l);
+    assert_true(widest <= 100 / n + 2); /* one may be held out */
+    return n;
+}
+
+/* Catches a share that is not the epoch's, is lost in counts and bytes, or is taken for a part of a
+ * name that has a file. */
+static void shares(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int pairs; /* of b, in an epoch */
+    } cases[] = {
+        {"b.tsv", 100}, {"b.tsv:1", 100}, {"b.tsv:0.3", 30}, {"b.tsv:.255", 26}, {"b.tsv:1e-9", 1}};
+    heed_error err = {0};
+    put_marked("a.tsv", 'a', 10);
+    put_marked("b.tsv", 'b', 100);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        heed_corpus *c = open_shares(cases[i].name, &err);
+        assert_string_equal(err.text, "");
+        const heed_corpus_report r = heed_corpus_describe(c);
+        assert_int_equal(r.pairs, 110);
+        assert_int_equal(r.epoch_pairs, 10 + cases[i].pairs);
+        assert_int_equal(r.target_bytes, 110);
+        assert_int_equal(r.epoch_target_bytes, 10 + cases[i].pairs);
+        assert_int_equal(lines_of_b(c), cases[i].pairs);
+        heed_corpus_free(c);
+    }
+    static const char *const bad[] = {"b.tsv:1.5", "b.tsv:0"};
+    for (int i = 0; i < 2; i++) {
+        assert_null(open_shares(bad[i], &err));
+        assert_non_null(strstr(err.text, "the share of a file's pairs that an epoch has is above 0 "
+                                         "and at most 1"));
+    }
+    static const char *const names[] = {"b.tsv:", "b.tsv:0.3x", "b.tsv:nan", "c.tsv:0.3"};
+    for (int i = 0; i < 4; i++) {
+        err = (heed_error){0};
+        assert_null(open_shares(names[i], &err));
+        assert_int_equal(err.status, HEED_IO);
+    }
+    assert_non_null(strstr(err.text, "c.tsv': No such file"));
+    assert_refused(NULL, NULL, in_folder("b.tsv:0.3"), HEED_IO,
+                   "b.tsv:0.3': No such file"
+                   " or directory");
+
+    put_marked("b.tsv:0.3", 'b', 7); /* the whole name wins */
+    err = (heed_error){0};
+    heed_corpus *c = open_shares("b.tsv:0.3", &err);
+    assert_int_equal(heed_corpus_describe(c).epoch_pairs, 17);
+    heed_corpus_free(c);
+}
+
+/* Catches a share of --source that the target does not follow. */
+static void share_of_a_source(void **state)
+{
+    (void)state;
+    put(SOURCE, "a\nb\nc\nd\n");
+    put(TARGET, "A\nB\nC\nD\n");
+    char name[128];
+    snprintf(name, sizeof name, "%s:0.5", SOURCE);
+    const char *const source = name, *const target = TARGET;
+    const heed_corpus_files files = {
+        .source = &source, .target = &target, .pairs = 1, .shares = true};
+    heed_error err = {0};
+    heed_corpus *c = heed_corpus_open(&files, NULL, NULL, &err);
+    assert_pairs(c, "a=A|b=B|c=C|d=D|");
+    assert_int_equal(heed_corpus_describe(c).epoch_pairs, 2);
+    heed_corpus_free(c);
+}
+
+/* Catches a validation set that is of another mixture than the training, and shares and bytes that
+ * are wrong for what is left. */
+static void held_out_by_shares(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    put_marked("a.tsv", 'a', 10);
+    put_marked("b.tsv", 'b', 100);
+    heed_corpus *c = open_shares("b.tsv:0.3", &err);
+    heed_corpus *held = heed_corpus_hold_out(c, 8, 3, NULL, &err);
+    const heed_corpus_report h = heed_corpus_describe(held), r = heed_corpus_describe(c);
+    int of_b = 0;
+    for (int i = 0; i < 8; i++)
+        of_b += heed_corpus_pair(held, i).source[0] == 'b';
+    assert_int_equal(of_b, 6);
+    assert_int_equal(h.epoch_pairs, 8);
+    assert_int_equal(r.pairs, 102);
+    assert_int_equal(r.epoch_pairs, 8 + 28); /* 0.3 * 94 is 28.2 */
+    assert_int_equal(r.source_bytes + h.source_bytes, 20 + 10 * 2 + 90 * 3);
+    assert_int_equal(r.epoch_target_bytes, 8 + 28);
+    assert_int_equal(lines_of_b(c), 28);
+    assert_null(heed_corpus_hold_out(c, 36, 0, NULL, &err));
+    assert_string_equal(err.text, "cannot hold out 36 of 36 pairs");
+    heed_corpus_free(held);
+    heed_corpus_free(c);
+}
+
 /* Catches a leak or a crash when memory runs out anywhere while opening. */
 static void memory_runs_out(void **state)
 {
@@ -449,11 +589,19 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(plain_and_gzip),     IN_FOLDER(tab_separated),
-        IN_FOLDER(the_log_names_ten),  IN_FOLDER(skipping_keeps_the_pairing),
-        IN_FOLDER(many_files),         IN_FOLDER(refused),
-        cmocka_unit_test(fuzz_corpus), IN_FOLDER(lines_have_a_limit),
-        IN_FOLDER(through_a_pipe),     IN_FOLDER(held_out),
+        IN_FOLDER(plain_and_gzip),
+        IN_FOLDER(tab_separated),
+        IN_FOLDER(the_log_names_ten),
+        IN_FOLDER(skipping_keeps_the_pairing),
+        IN_FOLDER(many_files),
+        IN_FOLDER(refused),
+        cmocka_unit_test(fuzz_corpus),
+        IN_FOLDER(lines_have_a_limit),
+        IN_FOLDER(through_a_pipe),
+        IN_FOLDER(held_out),
+        IN_FOLDER(shares),
+        IN_FOLDER(share_of_a_source),
+        IN_FOLDER(held_out_by_shares),
         IN_FOLDER(memory_runs_out),
     };
     return cmocka_run_group_tests_name("corpus", tests, NULL, NULL);

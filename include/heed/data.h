@@ -20,6 +20,8 @@ typedef struct heed_corpus_files {
     int pairs;
     const char *const *tsv; /* source TAB target (further columns are ignored) */
     int tsvs;
+    bool shares; /* a name of source and tsv may be NAME:0.3: an epoch of batches has that share of
+                  * the file's pairs, drawn anew; a file of the whole name wins */
 } heed_corpus_files;
 typedef struct heed_corpus heed_corpus;
 /* Broken UTF-8, empty sides (nothing but blanks) and lines without a tab are skipped, counted, and
@@ -28,8 +30,8 @@ typedef struct heed_corpus heed_corpus;
 heed_corpus *heed_corpus_open(const heed_corpus_files *files, const heed_log_sink *log,
                               const heed_allocator *allocator, heed_error *err);
 void heed_corpus_free(heed_corpus *c);
-/* Removes `pairs` pairs from c, spread evenly and drawn from the seed, and returns them as a corpus
- * that borrows c's text: free it before c. */
+/* Removes `pairs` pairs from c, spread evenly over those of an epoch and drawn from the seed, and
+ * returns them as a corpus that borrows c's text: free it before c. */
 heed_corpus *heed_corpus_hold_out(heed_corpus *c, int64_t pairs, uint64_t seed,
                                   const heed_allocator *allocator, heed_error *err);
 typedef struct heed_corpus_report {
@@ -37,6 +39,8 @@ typedef struct heed_corpus_report {
     int64_t broken, empty, untabbed;    /* skipped, counted under the first that applies */
     int64_t source_bytes, target_bytes; /* of the usable ones */
     uint32_t checksum;                  /* of the usable ones, CRC-32, those held out included */
+    int64_t epoch_pairs;                /* of the usable ones, those of one epoch: by shares */
+    int64_t epoch_source_bytes, epoch_target_bytes; /* theirs, on average */
 } heed_corpus_report;
 heed_corpus_report heed_corpus_describe(const heed_corpus *c);
 typedef struct heed_pair {
@@ -45,7 +49,8 @@ typedef struct heed_pair {
 } heed_pair;
 /* Pair i, from 0; both sides empty if there is none.  Lives as long as the corpus. */
 heed_pair heed_corpus_pair(const heed_corpus *c, int64_t i);
-/* The usable lines of one or both sides, for training a vocabulary. */
+/* The lines of one or both sides, for training a vocabulary: of a file with a share, that share,
+ * spread evenly. */
 typedef struct heed_corpus_lines heed_corpus_lines;
 heed_corpus_lines *heed_corpus_lines_new(const heed_corpus *c, heed_side side,
                                          const heed_allocator *allocator, heed_error *err);
@@ -75,7 +80,7 @@ typedef struct heed_batches_options {
     int64_t max_tokens;   /* pairs with more on either side are skipped and counted */
     int64_t window;       /* pairs of the shuffled order that are sorted by length together; 0:
                              32768 */
-    bool in_order;        /* no shuffling: corpus order, sorted inside windows */
+    bool in_order;        /* no shuffling: corpus order, sorted inside windows, all pairs */
     int64_t epochs;       /* then the stream ends; 0: never, but after one pass if in_order */
     uint64_t seed;
     double source_sampling, target_sampling; /* heed_vocab_sample's strength */

@@ -66,7 +66,9 @@ typedef struct heed_train_options {
                      "text to learn from, one sentence a line, plain or .gz"),                     \
         HEED_OPTION_LIST(owner, at.target, "target", "FILE",                                       \
                          "its translation, line by line; one file for each --source"),             \
-        HEED_OPTION_LIST(owner, at.tsv, "tsv", "FILE", "both in one file: source TAB target"),     \
+        HEED_OPTION_LIST(owner, at.tsv, "tsv", "FILE",                                             \
+                         "both in one file: source TAB target; FILE:0.3, here and for --source: "  \
+                         "each epoch has that share of its pairs, drawn anew"),                    \
         HEED_OPTION_LIST(owner, at.valid_source, "valid-source", "FILE", "text to validate with"), \
         HEED_OPTION_LIST(owner, at.valid_target, "valid-target", "FILE", "its translation"),       \
         HEED_OPTION_LIST(owner, at.valid_tsv, "valid-tsv", "FILE", "both in one file"),            \

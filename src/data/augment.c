@@ -1,6 +1,7 @@
 /* augment.c: see augment.h.  In this order: joining, varying, replacing words. */
 #include "data/augment.h"
 #include "base/error.h"
+#include "data/corpus.h"
 #include "text/spans.h"
 #include "text/utf8.h"
 
@@ -67,14 +68,16 @@ static bool join_side(const heed_pair *pair, int64_t count, bool target, heed_ar
     return to;
 }
 
-static bool join(const heed_corpus *c, draws *d, heed_arena *arena, text side[2])
+/* With pairs of the same file, where files have shares: of the same kind. */
+static bool join(const heed_corpus *c, int64_t i, draws *d, heed_arena *arena, text side[2])
 {
+    const heed__corpus_part *p = heed__corpus_part_of(c, i);
     heed_pair pair[JOINED] = {
         {side[0].at, side[1].at, side[0].length, side[1].length},
     };
-    int64_t count = 2 + below(d, JOINED - 1), pairs = heed_corpus_describe(c).pairs;
-    for (int64_t i = 1; i < count; i++)
-        pair[i] = heed_corpus_pair(c, below(d, pairs));
+    const int64_t count = 2 + below(d, JOINED - 1);
+    for (int64_t k = 1; k < count; k++)
+        pair[k] = heed_corpus_pair(c, p->first + below(d, p->count));
     return join_side(pair, count, false, arena, &side[0]) &&
            join_side(pair, count, true, arena, &side[1]);
 }
@@ -365,7 +368,7 @@ heed_status heed__augment(const heed_augment_options *o, const heed_corpus *c, i
     draws d = {rng, 0};
     *pair = heed_corpus_pair(c, i);
     text side[2] = {{pair->source, pair->source_length}, {pair->target, pair->target_length}};
-    bool good = !happens(&d, o->join) || join(c, &d, arena, side);
+    bool good = !happens(&d, o->join) || join(c, i, &d, arena, side);
     if (good && happens(&d, o->vary))
         good = vary(&d, arena, side);
     if (good && (o->protect > 0 || o->invent > 0))

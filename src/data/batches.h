@@ -50,7 +50,7 @@ typedef struct heed__maker {
     uint32_t *order;        /* (pairs) of epoch `ordered`; NULL in corpus order */
     int64_t ordered;        /* -1: none yet */
     int64_t kept;           /* pairs of this epoch so far; -1 if it was entered in its middle */
-    heed_tokens *cached[2]; /* (pairs) id NULL where not yet tokenised; NULL: not cached */
+    heed_tokens *cached[2]; /* (all pairs) id NULL where not yet tokenised; NULL: not cached */
     heed__id_store cache;
     heed_tokens *token[2]; /* (window) as drawn */
     int64_t *pair;         /* (window) as drawn */

@@ -1,6 +1,7 @@
 /* batches_window.c: one window of sentence pairs, from the corpus to batches of token ids.
  *
- * The order of an epoch is a permutation of the corpus keyed (seed, epoch).  A window's pairs are
+ * The order of an epoch is a permutation of the corpus, or of the shares of its files, keyed (seed,
+ * epoch).  A window's pairs are
  * sorted by target length, then source length, ties in the order drawn, and divided into batches of
  * nearly equal target tokens: as few batches as the budget allows, without a small rest.  Then the
  * batches are shuffled, keyed (seed, epoch, window).  If tokenising is not random and the ids are
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "data/augment.h"
 #include "data/batches.h"
+#include "data/corpus.h"
 
 #include <string.h>
 
@@ -17,7 +19,7 @@
 #define CACHE_LIMIT ((int64_t)1 << 27)
 
 /* Which random stream: used as a rank that no process has, so that none equals a dropout's. */
-enum { FOR_ORDER = -1, FOR_BATCHES = -2, FOR_SAMPLING = -3, FOR_AUGMENTING = -4 };
+enum { FOR_ORDER = -1, FOR_BATCHES = -2, FOR_SAMPLING = -3, FOR_AUGMENTING = -4, FOR_SHARES = -5 };
 
 static heed_rng stream(const heed__maker *m, int purpose, int64_t epoch, int64_t node, int side)
 {
@@ -86,7 +88,7 @@ static bool worth_caching(const heed__maker *m, int side, const heed_corpus_repo
     int64_t bytes = side ? r->target_bytes : r->source_bytes;
     return m->sampling[side] == 0 && !heed__augments(&m->options.augment) &&
            m->options.epochs != 1 && bytes <= CACHE_LIMIT / (int64_t)sizeof(int32_t) &&
-           m->pairs <= CACHE_LIMIT / (int64_t)sizeof(heed_tokens);
+           r->pairs <= CACHE_LIMIT / (int64_t)sizeof(heed_tokens);
 }
 
 heed_status heed__maker_init(heed__maker *m, const heed_corpus *c, const heed_vocab *source,
@@ -102,7 +104,7 @@ heed_status heed__maker_init(heed__maker *m, const heed_corpus *c, const heed_vo
     *m = (heed__maker){.options = *options, .corpus = c, .vocab = {source, target}};
     m->sampling[0] = options->source_sampling;
     m->sampling[1] = options->target_sampling;
-    m->pairs = report.pairs;
+    m->pairs = options->in_order ? report.pairs : report.epoch_pairs;
     heed_batches_options *o = &m->options;
     if (o->in_order && o->epochs == 0)
         o->epochs = 1;
@@ -129,9 +131,9 @@ heed_status heed__maker_init(heed__maker *m, const heed_corpus *c, const heed_vo
         m->token[side] = array(m, o->window, sizeof *m->token[side], &short_of);
         if (!worth_caching(m, side, &report))
             continue;
-        m->cached[side] = array(m, m->pairs, sizeof *m->cached[side], &short_of);
+        m->cached[side] = array(m, report.pairs, sizeof *m->cached[side], &short_of);
         if (m->cached[side])
-            memset(m->cached[side], 0, (size_t)m->pairs * sizeof *m->cached[side]);
+            memset(m->cached[side], 0, (size_t)report.pairs * sizeof *m->cached[side]);
     }
     return short_of ? no_memory(m, err) : HEED_OK;
 }
@@ -168,14 +170,18 @@ void heed__window_deinit(heed__window *w)
 
 /* ---- drawing ---- */
 
-/* Fisher and Yates. */
+/* Of every file its share; then Fisher and Yates. */
 static void order_epoch(heed__maker *m, int64_t epoch)
 {
     if (!m->order || m->ordered == epoch)
         return;
+    int64_t parts, n = 0;
+    const heed__corpus_part *part = heed__corpus_parts(m->corpus, &parts);
+    for (int64_t i = 0; i < parts; i++) {
+        heed_rng drawn = stream(m, FOR_SHARES, epoch, i, 0);
+        n += heed__part_draw(&part[i], &drawn, m->order + n);
+    }
     heed_rng rng = stream(m, FOR_ORDER, epoch, 0, 0);
-    for (int64_t i = 0; i < m->pairs; i++)
-        m->order[i] = (uint32_t)i;
     for (int64_t i = m->pairs - 1; i > 0; i--) {
         int64_t j = heed_rng_below(&rng, (uint64_t)i, i + 1);
         uint32_t swap = m->order[i];

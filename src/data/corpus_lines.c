@@ -1,8 +1,7 @@
 /* corpus_lines.c: a corpus as a source of lines, pair after pair, source before target. */
 #include "base/error.h"
 #include "base/memory.h"
-
-#include <heed/data.h>
+#include "data/corpus.h"
 
 struct heed_corpus_lines {
     heed_allocator allocator;
@@ -25,7 +24,7 @@ heed_corpus_lines *heed_corpus_lines_new(const heed_corpus *c, heed_side side,
         heed__fail(err, HEED_MEMORY, "out of memory for reading the lines of a corpus");
         return NULL;
     }
-    *l = (heed_corpus_lines){a, c, side, HEED_SOURCE, 0, heed_corpus_describe(c).pairs};
+    *l = (heed_corpus_lines){a, c, side, HEED_SOURCE, 0, heed_corpus_describe(c).epoch_pairs};
     return l;
 }
 
@@ -44,7 +43,7 @@ static heed_status next(void *context, const char **text, size_t *length, heed_e
     *text = NULL;
     *length = 0;
     while (l->at < l->pairs && !*text) {
-        heed_pair p = heed_corpus_pair(l->corpus, l->at);
+        heed_pair p = heed_corpus_pair(l->corpus, heed__corpus_spread(l->corpus, l->at));
         if (l->next & l->side) {
             *text = l->next == HEED_SOURCE ? p.source : p.target;
             *length = l->next == HEED_SOURCE ? p.source_length : p.target_length;

@@ -2,6 +2,7 @@
  * change when a run is resumed, and which another model brings. */
 #include "base/error.h"
 #include "base/option_parse.h"
+#include "data/corpus_parts.h"
 #include "engine/model_directory.h"
 #include "task/translation.h"
 
@@ -35,15 +36,21 @@ heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const 
 
 /* ---- what was not given ---- */
 
-/* A name that does not exist stays as it is: whoever opens it says so. */
-static const char *absolute(const char *path, heed_arena *arena)
+/* A name that does not exist stays as it is: whoever opens it says so; behind it stays a share. */
+static const char *absolute(const char *name, heed_arena *arena)
 {
-    heed__pathname full;
-    if (!path || !realpath(path, full))
-        return path;
-    size_t n = strlen(full) + 1;
-    char *copy = heed_arena_allocate(arena, n);
-    return copy ? memcpy(copy, full, n) : NULL;
+    heed__pathname full, path;
+    double share;
+    if (!name || heed__share_split(name, path, &share, NULL) || !realpath(path, full))
+        return name;
+    const char *const rest = name + strlen(path);
+    size_t n = strlen(full), more = strlen(rest) + 1;
+    char *copy = heed_arena_allocate(arena, n + more);
+    if (copy) {
+        memcpy(copy, full, n);
+        memcpy(copy + n, rest, more);
+    }
+    return copy;
 }
 
 static heed_status absolute_list(heed_option_list *list, heed_arena *arena, heed_error *err)

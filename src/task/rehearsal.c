@@ -28,7 +28,7 @@ double heed__passes(double target_bytes)
 static void reckon(const heed_corpus *c, const heed_corpus *sample, double share, int64_t *times,
                    int64_t *sample_times)
 {
-    const double bytes = (double)heed_corpus_describe(c).target_bytes;
+    const double bytes = (double)heed_corpus_describe(c).epoch_target_bytes;
     const double sampled = (double)heed_corpus_describe(sample).target_bytes;
     const double k = floor(heed__passes(bytes) + 0.5);
     double n = floor(share / (1 - share) * k * bytes / sampled + 0.5);
@@ -51,7 +51,7 @@ heed_status heed__rehearse(heed__translation *t, const char *folder, bool resume
     if (!t->rehearsal)
         return err->status;
     int64_t times, sample_times;
-    const int64_t pairs = heed_corpus_describe(t->corpus).pairs;
+    const int64_t pairs = heed_corpus_describe(t->corpus).epoch_pairs;
     reckon(t->corpus, t->rehearsal, share, &times, &sample_times);
     if (!resumed)
         heed__translation_say(t, HEED_LOG_INFO,
@@ -73,12 +73,12 @@ static heed_status write_sample(const heed__translation *t, heed_error *err)
 {
     heed__pathname path;
     heed__string lines;
-    const int64_t pairs = heed_corpus_describe(t->corpus).pairs;
+    const int64_t pairs = heed_corpus_describe(t->corpus).epoch_pairs;
     const int64_t most = t->recipe.train.sample_pairs, n = pairs < most ? pairs : most;
     heed__string_init(&lines, &t->allocator);
     for (int64_t i = 0; i < n; i++) {
-        const heed_pair p =
-            heed_corpus_pair(t->corpus, (int64_t)((double)i * (double)pairs / (double)n));
+        const int64_t k = (int64_t)((double)i * (double)pairs / (double)n);
+        const heed_pair p = heed_corpus_pair(t->corpus, heed__corpus_spread(t->corpus, k));
         if (fits_a_line(p.source, p.source_length) && fits_a_line(p.target, p.target_length))
             heed__string_format(&lines, "%.*s\t%.*s\n", (int)p.source_length, p.source,
                                 (int)p.target_length, p.target);

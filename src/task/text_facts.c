@@ -52,10 +52,10 @@ heed_status heed__read_text(const heed_corpus *pairs, bool words, const heed_all
     int64_t *counts = heed__allocate_zeroed(&a, CODE_POINTS, sizeof *counts);
     if (!counts)
         return heed__fail(err, HEED_MEMORY, "out of memory to count characters");
-    t->pairs = report.pairs;
-    t->target_bytes = (double)report.target_bytes;
-    t->source_tokens = (double)report.source_bytes / bytes + (double)report.pairs;
-    t->target_tokens = (double)report.target_bytes / bytes + (double)report.pairs;
+    t->pairs = report.epoch_pairs;
+    t->target_bytes = (double)report.epoch_target_bytes;
+    t->source_tokens = (double)report.epoch_source_bytes / bytes + (double)report.epoch_pairs;
+    t->target_tokens = (double)report.epoch_target_bytes / bytes + (double)report.epoch_pairs;
     for (int64_t i = 0; i < report.pairs; i++) {
         const heed_pair p = heed_corpus_pair(pairs, i);
         count_characters(p.target, p.target_length, counts);

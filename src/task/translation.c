@@ -43,13 +43,13 @@ static int64_t left_out(const heed__translation *t)
 {
     heed_batches_report r = heed_batches_describe(t->batches);
     double share = r.drawn ? (double)r.left_out / (double)r.drawn : 0;
-    return (int64_t)(share * (double)heed_corpus_describe(t->corpus).pairs + 0.5);
+    return (int64_t)(share * (double)heed_corpus_describe(t->corpus).epoch_pairs + 0.5);
 }
 
 /* Once, when as many pairs were drawn as there are. */
 static void tell_long(heed__translation *t)
 {
-    const int64_t pairs = heed_corpus_describe(t->corpus).pairs;
+    const int64_t pairs = heed_corpus_describe(t->corpus).epoch_pairs;
     if (t->told_long || heed_batches_describe(t->batches).drawn < pairs)
         return;
     t->told_long = true;
@@ -187,7 +187,7 @@ static heed_status next(void *self, int64_t update, int micros, heed_portion *po
                         heed_error *err)
 {
     heed__translation *t = self;
-    const double all = (double)heed_corpus_describe(t->corpus).target_bytes;
+    const double all = (double)heed_corpus_describe(t->corpus).epoch_target_bytes;
     heed_status status = heed_batches_next(t->batches, t->micro, micros, err);
     (void)update;
     for (int i = 0; !status && i < micros; i++) {
@@ -377,7 +377,7 @@ heed_text_report heed_trainer_text(const heed_trainer *trainer)
     if (!trainer || trainer->task.loss != loss)
         return (heed_text_report){0};
     const heed__translation *t = trainer->task.self;
-    return (heed_text_report){.pairs = heed_corpus_describe(t->corpus).pairs,
+    return (heed_text_report){.pairs = heed_corpus_describe(t->corpus).epoch_pairs,
                               .valid_pairs = heed_corpus_describe(t->valid).pairs,
                               .left_out = left_out(t),
                               .source_vocabulary = heed_vocab_size(t->source),

@@ -2,6 +2,7 @@
  * vocabularies, learned from the pairs where none is given, and how long the sentences are. */
 #include "base/min_max.h"
 #include "data/augment.h"
+#include "data/corpus.h"
 #include "data/names.h"
 #include "model/model_class.h"
 #include "task/defaults.h"
@@ -12,20 +13,21 @@
 
 static heed_corpus *open_corpus(const heed__translation *t, const heed_option_list *source,
                                 const heed_option_list *target, const heed_option_list *tsv,
-                                heed_error *err)
+                                bool shares, heed_error *err)
 {
     heed_corpus_files files = {.source = source->items,
                                .target = target->items,
                                .pairs = source->count,
                                .tsv = tsv->items,
-                               .tsvs = tsv->count};
+                               .tsvs = tsv->count,
+                               .shares = shares};
     return heed_corpus_open(&files, &t->hooks.log, &t->allocator, err);
 }
 
 /* So many, but never more than a twentieth of what there is. */
 static int64_t held_out(const heed__translation *t)
 {
-    int64_t pairs = heed_corpus_describe(t->corpus).pairs, most = pairs / 20;
+    int64_t pairs = heed_corpus_describe(t->corpus).epoch_pairs, most = pairs / 20;
     if (!t->recipe.train.hold_out)
         return heed__hold_out(pairs);
     int64_t n = t->recipe.train.hold_out < most ? t->recipe.train.hold_out : most;
@@ -35,14 +37,19 @@ static int64_t held_out(const heed__translation *t)
 heed_status heed__open_corpora(heed__translation *t, heed_error *err)
 {
     const heed_train_options *o = &t->recipe.train;
-    t->corpus = open_corpus(t, &o->source, &o->target, &o->tsv, err);
+    t->corpus = open_corpus(t, &o->source, &o->target, &o->tsv, true, err);
     if (!t->corpus)
         return err->status;
+    const heed_corpus_report r = heed_corpus_describe(t->corpus);
+    if (r.epoch_pairs < r.pairs)
+        heed__translation_say(t, HEED_LOG_INFO,
+                              "an epoch has %lld of the %lld pairs, drawn anew each time",
+                              (long long)r.epoch_pairs, (long long)r.pairs);
     if (o->valid_source.count || o->valid_tsv.count) {
-        t->valid = open_corpus(t, &o->valid_source, &o->valid_target, &o->valid_tsv, err);
+        t->valid = open_corpus(t, &o->valid_source, &o->valid_target, &o->valid_tsv, false, err);
         return t->valid ? HEED_OK : err->status;
     }
-    if (heed_corpus_describe(t->corpus).pairs < 2)
+    if (r.epoch_pairs < 2)
         return heed__fail(err, HEED_FORMAT,
                           "one sentence pair is too little to train and validate with");
     int64_t n = held_out(t);
@@ -198,7 +205,7 @@ static int64_t quantile(const int64_t *count, int64_t values, int64_t share)
 static heed_status count_lengths(const heed__translation *t, int64_t most, int64_t *lengths,
                                  int64_t extras[EXTRA_MOST + 1], heed_arena *arena, heed_error *err)
 {
-    int64_t pairs = heed_corpus_describe(t->corpus).pairs;
+    int64_t pairs = heed_corpus_describe(t->corpus).epoch_pairs;
     int64_t n = pairs < MEASURED ? pairs : MEASURED;
     heed_status status = HEED_OK;
     for (int64_t i = 0; !status && i < n; i++) {
@@ -208,9 +215,9 @@ static heed_status count_lengths(const heed__translation *t, int64_t most, int64
         heed_pair p;
         heed_tokens source, target;
         heed_arena_reset(arena);
-        status =
-            heed__augment(&o->augment, t->corpus, (int64_t)((double)i * (double)pairs / (double)n),
-                          &rng, arena, &p, err);
+        const int64_t k = (int64_t)((double)i * (double)pairs / (double)n);
+        status = heed__augment(&o->augment, t->corpus, heed__corpus_spread(t->corpus, k), &rng,
+                               arena, &p, err);
         if (!status)
             status = heed_vocab_encode(t->source, p.source, p.source_length, arena, &source, err);
         if (!status)
