@@ -157,7 +157,8 @@ endif
 PROGRAM := $(if $(wildcard cli/main.c),$(OUT)/heed)
 HEADERS := $(wildcard include/heed/*.h)
 COMMANDS := $(shell sed -n 's/^ *X(\([a-z]*\)).*/\1/p' cli/command.h)
-MAN := heed.1 $(COMMANDS:%=heed-%.1)
+KINDS := $(shell sed -n '/define TRAIN_OTHERS_LIST/,/^$$/s/.* X(\([a-z]*\)).*/\1/p' cli/train_kinds.h)
+MAN := heed.1 $(COMMANDS:%=heed-%.1) $(KINDS:%=heed-train-%.1)
 MODELS := $(wildcard models/*)
 SO := libheed.so.$(VERSION)
 FILES_SO := libheed-files.so.$(VERSION)
@@ -460,6 +461,9 @@ endif
 	set -e; $(PROGRAM) help --man >'$(DESTDIR)$(PREFIX)/share/man/man1/heed.1'; \
 	for command in $(COMMANDS); do \
 	    $(PROGRAM) help --man $$command >'$(DESTDIR)$(PREFIX)/share/man/man1'/heed-$$command.1; \
+	done; \
+	for kind in $(KINDS); do \
+	    $(PROGRAM) help --man train $$kind >'$(DESTDIR)$(PREFIX)/share/man/man1'/heed-train-$$kind.1; \
 	done; \
 	$(PROGRAM) help --completion bash >'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heed'; \
 	$(PROGRAM) help --completion zsh >'$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_heed'

@@ -3,6 +3,7 @@
 #include "command.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct settings {
     bool man;
@@ -50,10 +51,29 @@ static void print_main_page(void)
            "avx512\n");
 }
 
-static int print_page(const char *name, heed_arena *arena)
+/* The part of a command whose last word that is; NULL: it has none. */
+static const heed_option_set *part_of(const command *c, const char *word)
 {
+    const heed_option_set *const *part = c ? c->options->parts : NULL;
+    const size_t n = strlen(word);
+    for (; part && *part; part++) {
+        const char *name = (*part)->command, *last = name + strlen(name) - n;
+        if (strlen(name) > n && last[-1] == ' ' && strcmp(last, word) == 0)
+            return *part;
+    }
+    return NULL;
+}
+
+static int print_page(const heed_option_list *words, heed_arena *arena)
+{
+    const char *name = words->count ? words->items[0] : NULL;
     const command *c = name ? command_find(name) : NULL;
-    const char *text = c ? heed_option_man(c->options, arena) : NULL;
+    const heed_option_set *set = c ? c->options : NULL;
+    if (c && words->count > 1 && !(set = part_of(c, words->items[1]))) {
+        complain("'heed %s' has no page on '%s'", name, words->items[1]);
+        return EXIT_USAGE;
+    }
+    const char *text = set ? heed_option_man(set, arena) : NULL;
     if (!name)
         print_main_page();
     else if (text)
@@ -61,6 +81,20 @@ static int print_page(const char *name, heed_arena *arena)
     else if (c)
         complain("out of memory");
     return !name || text ? EXIT_DONE : c ? EXIT_FAILED : EXIT_USAGE;
+}
+
+/* A command explains itself and what it runs by name. */
+static int explain(const heed_option_list *words, heed_arena *arena)
+{
+    const char *const rest[] = {words->count > 1 ? words->items[1] : "--help", "--help"};
+    const command *c = command_find(words->items[0]);
+    const heed_option_set *part = c && words->count > 1 ? part_of(c, words->items[1]) : NULL;
+    const char *text = part ? heed_option_help(part, false, arena) : NULL;
+    if (text)
+        fputs(text, stdout);
+    if (part)
+        return text ? EXIT_DONE : EXIT_FAILED;
+    return c ? c->run(words->count > 1 ? 2 : 1, rest) : EXIT_USAGE;
 }
 
 int help_run(int argc, const char *const *argv)
@@ -71,16 +105,13 @@ int help_run(int argc, const char *const *argv)
     if (!invocation_begin(&in, &help_options, argc, argv, &s)) {
         code = in.exit_code;
     } else if (s.man) {
-        code = print_page(in.words.count ? in.words.items[0] : NULL, in.arena);
+        code = print_page(&in.words, in.arena);
     } else if (s.completion) {
         (s.completion == 1 ? print_bash_completion : print_zsh_completion)();
     } else if (in.words.count == 0) {
         print_overview();
     } else {
-        /* A command explains itself and its parts. */
-        const char *const rest[] = {in.words.count > 1 ? in.words.items[1] : "--help", "--help"};
-        const command *c = command_find(in.words.items[0]);
-        code = c ? c->run(in.words.count > 1 ? 2 : 1, rest) : EXIT_USAGE;
+        code = explain(&in.words, in.arena);
     }
     invocation_end(&in);
     return code;

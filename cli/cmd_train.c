@@ -1,110 +1,86 @@
-/* cmd_train.c: `heed train`: options, signals and messages around heed_trainer. */
-#include "cmd_models.h"
+/* cmd_train.c: `heed train`: options, signals and messages around heed_trainer, for every kind of
+ * training. */
 #include "command.h"
-#include "option_groups.h"
+#include "train_kinds.h"
 #include "train_progress.h"
 #include "train_signals.h"
 
-#include <heed/task.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-struct settings {
-    heed_recipe recipe;
-    const char *folder, *resume;
-    bool dry_run, json;
-};
-static const heed_option fields[] = {
-    HEED_OPTION_TEXT(struct settings, folder, "model", NULL, "DIR",
-                     "where the model is made; must not be there yet"),
-    HEED_OPTION_TEXT(struct settings, resume, "resume", NULL, "DIR",
-                     "go on with a training that was interrupted, or raise its limits"),
-    HEED_OPTION_BOOL(struct settings, dry_run, "dry-run", NULL,
-                     "check the data, say what training would need, and leave nothing behind"),
-    HEED_OPTION_BOOL(struct settings, json, "json", NULL,
-                     "results as JSON objects on stdout, one a line"),
-    HEED_TRAIN_OPTIONS(struct settings, recipe.train),
-    HEED_MODEL_OPTIONS(struct settings, recipe.model),
-};
-static const char *const examples[] = {
-    "heed train --model m --source train.en --target train.de",
-    "heed train --model m --tsv pairs.tsv.gz --valid-tsv dev.tsv --max-minutes 30",
-    "heed train --model m --tsv pairs.tsv --preset tiny --dry-run",
-    "heed train --model mine --from en-de --tsv mine.tsv",
-    "heed train --resume m",
-    NULL,
-};
-const heed_option_set train_options = {
-    .command = "heed train",
-    .summary = "Train a translation model on pairs of sentences",
-    .fields = fields,
-    .count = sizeof fields / sizeof *fields,
-    .bundles = heed_model_presets,
-    .examples = examples,
-    .groups = train_groups,
+/* One run of the command. */
+struct run {
+    const train_kind *kind;
+    struct train_common *settings; /* and the rest of the kind's */
+    const invocation *in;
 };
 
 /* ---- running ---- */
 
-static int finish(const struct settings *s, struct progress *p, const heed_train_result *r)
+static int finish(const struct run *r, struct progress *p, const heed_train_result *result)
 {
+    const struct train_common *s = r->settings;
     const char *folder = s->resume ? s->resume : s->folder;
     progress_end(p);
-    if (r->reason == HEED_TRAIN_ASKED) {
+    if (result->reason == HEED_TRAIN_ASKED) {
         fprintf(stderr, "stopped after update %lld and saved; go on with: heed train --resume %s\n",
-                (long long)r->last.update, folder);
+                (long long)result->last.update, folder);
         return EXIT_INTERRUPTED;
     }
-    progress_summary(p, folder, r);
+    progress_summary(p, folder, result, r->kind->then);
     return EXIT_DONE;
 }
 
-static int run(const struct settings *s, heed_trainer *t, struct progress *p)
+static void tell_forecast(const struct run *r, struct progress *p, const heed_trainer *t,
+                          const heed_train_forecast *forecast)
+{
+    progress_end(p);
+    if (p->json)
+        putchar('{');
+    r->kind->report(t, p->json);
+    progress_forecast(p, forecast, r->kind->speed);
+    progress_advise(p, heed_trainer_options(t), forecast);
+}
+
+static int run(const struct run *r, heed_trainer *t, struct progress *p)
 {
     heed_error err = {0};
     heed_train_result result;
     heed_train_forecast forecast;
-    if (!s->dry_run)
+    const bool dry = r->settings->dry_run;
+    if (!dry)
         signals_prepare(NULL);
     heed_status status =
-        s->dry_run ? heed_trainer_forecast(t, &forecast, &err) : heed_trainer_run(t, &result, &err);
+        dry ? heed_trainer_forecast(t, &forecast, &err) : heed_trainer_run(t, &result, &err);
     if (status) {
         progress_end(p);
         complain("%s", err.text);
         return EXIT_FAILED;
     }
-    if (s->dry_run) {
-        const heed_text_report text = heed_trainer_text(t);
-        progress_forecast(p, &forecast, &text);
-        progress_advise(p, heed_trainer_options(t), &forecast);
-        return EXIT_DONE;
-    }
-    return finish(s, p, &result);
+    if (!dry)
+        return finish(r, p, &result);
+    tell_forecast(r, p, t, &forecast);
+    return EXIT_DONE;
 }
 
-static int train(struct settings *s, const invocation *in)
+static int train(const struct run *r)
 {
     heed_error err = {0};
     struct progress p;
-    const char **from = &s->recipe.train.from;
-    if (*from)
-        *from = find_model(*from, NULL, in->arena);
-    s->recipe.origins = in->origins;
-    progress_begin(&p, s->json);
+    progress_begin(&p, r->settings->json);
     heed_train_hooks hooks = {
         .log = {progress_line, &p}, .progress = progress_show, .stop = signals_stop, .context = &p};
-    signals_prepare(s->resume ? NULL : s->folder);
+    signals_prepare(r->settings->resume ? NULL : r->settings->folder);
     signals_catch();
-    heed_trainer *t = s->resume ? heed_trainer_resume(s->resume, &s->recipe, &hooks, NULL, &err)
-                                : heed_trainer_new(s->folder, &s->recipe, &hooks, NULL, &err);
-    int code = t ? run(s, t, &p) : EXIT_FAILED;
+    heed_trainer *t = r->kind->open(r->settings, r->in, &hooks, &err);
+    int code = t ? run(r, t, &p) : EXIT_FAILED;
     if (!t) {
         signals_prepare(NULL); /* what failed because a signal removes it waits here for the end */
         progress_end(&p);
         complain("%s", err.text);
         if (err.status == HEED_ARGUMENT) {
-            fputs("try 'heed train --help'\n", stderr);
+            fprintf(stderr, "try '%s --help'\n", r->kind->options->command);
             code = EXIT_USAGE;
         }
     }
@@ -114,8 +90,9 @@ static int train(struct settings *s, const invocation *in)
 }
 
 /* What goes together; the trainer checks the rest. */
-static bool check(const struct settings *s)
+static bool check(const struct run *r)
 {
+    const struct train_common *s = r->settings;
     const char *wrong = NULL;
     if (!s->folder && !s->resume)
         wrong = "missing option '--model': the directory to make, or '--resume' to go on with one";
@@ -127,7 +104,7 @@ static bool check(const struct settings *s)
         wrong = "options '--resume' and '--dry-run' cannot stand together";
     if (wrong) {
         complain("%s", wrong);
-        fputs("try 'heed train --help'\n", stderr);
+        fprintf(stderr, "try '%s --help'\n", r->kind->options->command);
     }
     return !wrong;
 }
@@ -165,52 +142,62 @@ static const char **resumed_words(invocation *in, int argc, const char *const *a
     return words;
 }
 
-static int run_resumed(invocation *outer, int argc, const char *const *argv, struct settings *s)
+static int run_resumed(struct run *r, invocation *outer, int argc, const char *const *argv)
 {
-    const char **words = resumed_words(outer, argc, argv, s->resume);
+    const char **words = resumed_words(outer, argc, argv, r->settings->resume);
     invocation in;
     if (!words)
         return outer->exit_code;
-    bool go = invocation_begin(&in, &train_options, argc + 2, words, s);
-    int code = go ? train(s, &in) : in.exit_code;
+    bool go = invocation_begin(&in, r->kind->options, argc + 2, words, r->settings);
+    r->in = &in;
+    int code = go ? train(r) : in.exit_code;
     invocation_end(&in);
     return code;
 }
 
 /* --print-config shows what would be chosen, too, where there is a text to choose for.  False when
  * it is of no use, after saying why. */
-static bool choose_to_print(invocation *in, struct settings *s)
+static bool choose_to_print(const struct run *r, invocation *in)
 {
     heed_error err = {0};
     struct progress p;
-    heed_recipe *r = &s->recipe;
-    if (in->action != HEED_OPTION_PRINT_CONFIG || s->resume ||
-        !(r->train.source.count || r->train.tsv.count))
+    if (in->action != HEED_OPTION_PRINT_CONFIG || r->settings->resume || !r->kind->choose)
         return true;
-    if (r->train.from)
-        r->train.from = find_model(r->train.from, NULL, in->arena);
-    r->origins = in->origins;
     progress_begin(&p, false);
     const heed_log_sink log = {progress_line, &p};
-    heed_status status = heed_recipe_choose(r, &log, NULL, &err);
+    heed_status status = r->kind->choose(r->settings, in, &log, &err);
     if (status)
         complain(status == HEED_IO ? "nothing is chosen: %s" : "%s", err.text);
     in->exit_code = status == HEED_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     return !status || status == HEED_IO;
 }
 
-int train_run(int argc, const char *const *argv)
+static int run_kind(const train_kind *kind, void *settings, int argc, const char *const *argv)
 {
     invocation in;
-    struct settings s;
+    struct run r = {.kind = kind, .settings = settings, .in = &in};
     int code;
-    if (!invocation_parse(&in, &train_options, argc, argv, &s) || !choose_to_print(&in, &s) ||
-        !invocation_runs(&in, &train_options, &s))
+    if (!invocation_parse(&in, kind->options, argc, argv, settings) || !choose_to_print(&r, &in) ||
+        !invocation_runs(&in, kind->options, settings))
         code = in.exit_code;
-    else if (!check(&s))
+    else if (!check(&r))
         code = EXIT_USAGE;
     else
-        code = s.resume ? run_resumed(&in, argc, argv, &s) : train(&s, &in);
+        code = r.settings->resume ? run_resumed(&r, &in, argc, argv) : train(&r);
     invocation_end(&in);
+    return code;
+}
+
+int train_run(int argc, const char *const *argv)
+{
+    const train_kind *kind = train_kind_find(argc, argv);
+    heed_arena *arena = heed_arena_new(NULL, NULL);
+    void *settings = arena && kind ? heed_arena_allocate(arena, kind->settings) : NULL;
+    int code = kind ? EXIT_FAILED : EXIT_USAGE;
+    if (settings)
+        code = run_kind(kind, settings, argc, argv);
+    else if (kind)
+        complain("out of memory");
+    heed_arena_free(arena);
     return code;
 }

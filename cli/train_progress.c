@@ -175,32 +175,20 @@ void progress_advise(struct progress *p, const heed_loop_options *o,
     }
 }
 
-void progress_forecast(struct progress *p, const heed_train_forecast *f,
-                       const heed_text_report *text)
+void progress_forecast(const struct progress *p, const heed_train_forecast *f, const char *speed)
 {
-    progress_end(p);
     if (p->json) {
-        printf("{\"pairs\": %lld, \"validation_pairs\": %lld, \"left_out\": %lld, "
-               "\"source_vocabulary\": %lld, "
-               "\"target_vocabulary\": %lld, \"parameters\": %lld, \"memory_bytes\": %zu, "
+        printf("\"parameters\": %lld, \"memory_bytes\": %zu, "
                "\"tokens_per_second\": %.0f, \"seconds_per_update\": %.4g, "
                "\"seconds_per_epoch\": %.4g, \"updates_per_epoch\": %lld}\n",
-               (long long)text->pairs, (long long)text->valid_pairs, (long long)text->left_out,
-               (long long)text->source_vocabulary, (long long)text->target_vocabulary,
                (long long)f->parameters, f->memory, f->items_per_second, f->seconds_per_update,
                f->seconds_per_epoch, (long long)f->updates_per_epoch);
         return;
     }
     char epoch[32];
-    printf("pairs            %lld to train, %lld to validate\n", (long long)text->pairs,
-           (long long)text->valid_pairs);
-    if (text->left_out)
-        printf("left out         %lld pairs that are too long\n", (long long)text->left_out);
-    printf("vocabulary       %lld source, %lld target\n", (long long)text->source_vocabulary,
-           (long long)text->target_vocabulary);
     printf("parameters       %lld\n", (long long)f->parameters);
     printf("memory           %.0f MB\n", (double)f->memory / 1e6);
-    printf("speed            %.0f tokens/s, source and target\n", f->items_per_second);
+    printf("speed            %.0f %s\n", f->items_per_second, speed);
     printf("update           %.3g s\n", f->seconds_per_update);
     printf("epoch            %lld updates, %s\n", (long long)f->updates_per_epoch,
            status_duration(f->seconds_per_epoch, epoch));
@@ -235,7 +223,8 @@ static void print_json(const heed_train_result *r)
     puts("}");
 }
 
-void progress_summary(struct progress *p, const char *folder, const heed_train_result *r)
+void progress_summary(const struct progress *p, const char *folder, const heed_train_result *r,
+                      const char *then)
 {
     const heed_train_progress *t = &r->last;
     char time[32];
@@ -251,5 +240,5 @@ void progress_summary(struct progress *p, const char *folder, const heed_train_r
         printf("average of saves: %s %.4g%s\n", t->best.name, r->average_score,
                r->averaged ? "" : ", not better: the best single one stays");
     printf("the model is in '%s'; curves in '%s/training/curves.svg'\n", folder, folder);
-    printf("try: echo 'A sentence.' | heed translate --model %s\n", folder);
+    printf("try: %s %s\n", then, folder);
 }

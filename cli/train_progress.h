@@ -5,7 +5,7 @@
 
 #include "status_line.h"
 
-#include <heed/task.h>
+#include <heed/train.h>
 
 struct progress {
     struct status_line line;
@@ -21,12 +21,14 @@ void progress_end(struct progress *p);
 /* A log sink and a heed_train_hooks.progress; context is the struct. */
 void progress_line(void *context, heed_log_level level, const char *line);
 void progress_show(void *context, const heed_train_progress *t);
-void progress_forecast(struct progress *p, const heed_train_forecast *f,
-                       const heed_text_report *text);
+/* The end of a forecast, behind what is said of the data; speed: what it counts. */
+void progress_forecast(const struct progress *p, const heed_train_forecast *f, const char *speed);
 /* Says what in these options makes no sense at that pace: a learning rate that peaks behind the
  * end, an epoch that is never over, a decay that is cut off. */
 void progress_advise(struct progress *p, const heed_loop_options *o,
                      const heed_train_forecast *pace);
-void progress_summary(struct progress *p, const char *folder, const heed_train_result *r);
+/* then: a command to try, but for the folder. */
+void progress_summary(const struct progress *p, const char *folder, const heed_train_result *r,
+                      const char *then);
 
 #endif

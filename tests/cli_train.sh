@@ -273,7 +273,7 @@ vain '--cell needs --arch rnn' --cell lstm
 vain '--reverse needs --arch rnn' --no-reverse
 vain '--heads needs --arch transformer' --arch rnn --heads 8
 vain '--ff-gated needs --arch transformer' --arch rnn --ff-gated
-vain '--arch decoder reads one side, a translation has two' --arch decoder
+vain "option '--arch' is 'rn', expected transformer" --arch rn
 vain '--residual needs --arch transformer' --preset luong --no-residual
 vain '--attention-score needs --attend before or after' --preset sutskever --attention-score dot
 vain '--attention-beta needs --attention-score cosine' --recipe paper --attention-beta 2

@@ -510,6 +510,57 @@ static void test_bundle_errors(void **state)
         strstr(f->err.text, ": 'preset' is for the command line, not for a config file"));
 }
 
+/* Catches a set that does not leave out what it says, takes the fields' own defaults instead of its
+ * own, or hides what belongs to it. */
+static void test_shared_fields(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const defaults[] = {"threads", "7", "json", "true", "rate", "0.25", NULL};
+    static const heed_option_set other = {.command = "heed try --kind other",
+                                          .summary = "Try the other kind",
+                                          .fields = fields,
+                                          .count = sizeof fields / sizeof *fields,
+                                          .defaults = defaults,
+                                          .without = "rate colour"};
+    static const heed_option_set *const parts[] = {&other, NULL};
+    const char *const none[] = {NULL}, *const rate[] = {"--rate", "1"},
+                      *const off[] = {"--no-colour"}, *const json[] = {"--no-json"};
+    assert_int_equal(heed_option_parse(&other, 0, none, &f->s, f->arena, &f->r, &f->err), HEED_OK);
+    assert_int_equal(f->s.threads, 7);
+    assert_true(f->s.json && f->s.colour);
+    assert_true(f->s.rate == 0.25);
+    assert_int_equal(heed_option_parse(&other, 2, rate, &f->s, f->arena, &f->r, &f->err),
+                     HEED_ARGUMENT);
+    assert_non_null(strstr(f->err.text, "unknown option '--rate'"));
+    assert_int_equal(heed_option_parse(&other, 1, off, &f->s, f->arena, &f->r, &f->err),
+                     HEED_ARGUMENT);
+    assert_int_equal(heed_option_parse(&other, 1, json, &f->s, f->arena, &f->r, &f->err), HEED_OK);
+    assert_false(f->s.json);
+    const char *help = heed_option_help(&other, false, f->arena);
+    assert_non_null(strstr(help, "threads to use (a whole number from 1 to 64; default: 7)"));
+    assert_non_null(strstr(help, "--[no-]json"));
+    assert_null(strstr(help, "rate"));
+    assert_null(strstr(help, "colour"));
+    const char *text = heed_option_config(&other, &f->s, f->arena);
+    assert_null(strstr(text, "rate"));
+    config(f, text);
+    assert_int_equal(heed_option_parse(&other, 2, (const char *const[]){"--config", f->config},
+                                       &f->s, f->arena, &f->r, &f->err),
+                     HEED_OK);
+    config(f, "{\"rate\": 1}");
+    f->err = (heed_error){0};
+    assert_int_equal(heed_option_parse(&other, 2, (const char *const[]){"--config", f->config},
+                                       &f->s, f->arena, &f->r, &f->err),
+                     HEED_FORMAT);
+    heed_option_set whole = set;
+    whole.parts = parts;
+    assert_non_null(
+        strstr(heed_option_help(&whole, false, f->arena),
+               "see also:\n  heed try --kind other --help\n      Try the other kind\n"));
+    assert_non_null(strstr(heed_option_man(&whole, f->arena), ".BR heed\\-try\\-other (1)\n"));
+    assert_non_null(strstr(heed_option_man(&other, f->arena), ".TH HEED\\-TRY\\-OTHER 1 "));
+}
+
 /* Catches help that does not say which bundles there are. */
 static void test_bundle_help(void **state)
 {
@@ -564,8 +615,8 @@ int main(void)
         TEST(test_config_round_trip), TEST(test_groups_and_letters),
         TEST(test_config_round_trip), TEST(test_man),
         TEST(test_bundle_precedence), TEST(test_bundle_errors),
-        TEST(test_bundle_help),       TEST(test_nearest),
-        TEST(test_origins),
+        TEST(test_bundle_help),       TEST(test_shared_fields),
+        TEST(test_nearest),           TEST(test_origins),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -129,6 +129,13 @@ typedef struct heed_option_set {
     const heed_option_bundle *(*bundles)(void); /* what --preset offers, ended by a name of NULL */
     const char *const *examples;     /* whole command lines, ended by NULL; may be NULL */
     const heed_option_group *groups; /* ended by a title of NULL; NULL: no groups */
+    /* Where fields are shared by several sets, what is different in this one: defaults by name,
+     * ended by NULL ("heads", "4", ..., NULL), and names, separated by blanks, of fields that it
+     * does not have: they are in no help and no file, and keep their default. */
+    const char *const *defaults;
+    const char *without;
+    /* Sets with pages of their own that an option of the command chooses, ended by NULL. */
+    const struct heed_option_set *const *parts;
 } heed_option_set;
 
 typedef enum heed_option_action {

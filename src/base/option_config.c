@@ -152,15 +152,18 @@ const char *heed_option_config(const heed_option_set *set, const void *values, h
     heed__string s;
     heed__string_init(&s, NULL);
     heed__string_add(&s, "{\n");
+    const char *between = "  ";
     for (int i = 0; i < set->count; i++) {
         const heed_option *o = &set->fields[i];
-        heed__string_add(&s, "  ");
+        if (heed__option_left_out(set, o))
+            continue;
+        heed__string_add(&s, between);
+        between = ",\n  ";
         heed__json_quote(&s, o->name);
         heed__string_add(&s, ": ");
         add_value(&s, o, (const char *)values + o->offset);
-        heed__string_add(&s, i + 1 < set->count ? ",\n" : "\n");
     }
-    heed__string_add(&s, "}\n");
+    heed__string_add(&s, set->count ? "\n}\n" : "}\n");
     char *text = s.failed ? NULL : heed_arena_allocate(arena, s.length + 1);
     if (text)
         memcpy(text, heed__string_text(&s), s.length + 1);

@@ -56,29 +56,31 @@ void heed__option_name_text(const heed_option_set *set, const heed_option *o, ch
         letter[0] = '\0';
     if (o->type == HEED_OPTION_TYPE_BOOL)
         snprintf(text, capacity, "  %s--%s%s", letter,
-                 o->preset || some_bundle_sets(set, o->name) ? "[no-]" : "", o->name);
+                 heed__option_default(set, o) || some_bundle_sets(set, o->name) ? "[no-]" : "",
+                 o->name);
     else
         snprintf(text, capacity, "  %s--%s %s", letter, o->name,
                  o->value ? o->value : value[o->type]);
 }
 
 /* The help phrase and, in brackets, the allowed values and the default. */
-void heed__option_description(heed__string *d, const heed_option *o)
+void heed__option_description(heed__string *d, const heed_option_set *set, const heed_option *o)
 {
     char text[HEED_OPTION_EXPECTED];
+    const char *preset = heed__option_default(set, o);
     heed__string_add(d, o->help);
     bool limited = o->least || o->most || o->low != 0 || o->high != 0;
     const char *may = o->type == HEED_OPTION_TYPE_CHOICE || limited ? heed__option_expected(o, text)
                       : o->type == HEED_OPTION_TYPE_LIST            ? "may be given several times"
                                                                     : "";
-    bool shown = o->preset && o->type != HEED_OPTION_TYPE_BOOL;
-    bool on = o->preset && o->type == HEED_OPTION_TYPE_BOOL && strcmp(o->preset, "true") == 0;
+    bool shown = preset && o->type != HEED_OPTION_TYPE_BOOL;
+    bool on = preset && o->type == HEED_OPTION_TYPE_BOOL && strcmp(preset, "true") == 0;
     if (*may || shown || on)
         heed__string_format(d, " (%s%s%s%s)", may, *may && (shown || on) ? "; " : "",
                             shown ? "default: "
                             : on  ? "default: on"
                                   : "",
-                            shown ? o->preset : "");
+                            shown ? preset : "");
 }
 
 static void add_row(heed__string *s, const char *name, const char *description, size_t column)
@@ -111,9 +113,11 @@ const heed_option *heed_option_row(const heed_option_set *set, int i)
         HEED_OPTION_STANDARD(THERE)
 #undef THERE
     };
-    if (i < set->count)
-        return i < 0 ? NULL : &set->fields[i];
-    i -= set->count;
+    if (i < 0)
+        return NULL;
+    for (int k = 0; k < set->count; k++)
+        if (!heed__option_left_out(set, &set->fields[k]) && i-- == 0)
+            return &set->fields[k];
     for (size_t j = 0; j < sizeof there / sizeof *there; j++)
         if (there[j] && i-- == 0)
             return &standard[j];
@@ -131,25 +135,15 @@ char heed_option_letter(const char *name)
     return 0;
 }
 
-/* Whether `names`, separated by blanks, has this one. */
-static bool has_name(const char *names, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *at = names; (at = strstr(at, name)); at += n)
-        if ((at == names || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-            return true;
-    return false;
-}
-
 bool heed__option_in_group(const heed_option_set *set, const heed_option *o,
                            const heed_option_group *g)
 {
     if (g->title)
-        return has_name(g->names, o->name);
+        return heed__option_listed(g->names, o->name);
     if (o < set->fields || o >= set->fields + set->count)
         return true; /* what every set has */
     for (g = set->groups; g && g->title; g++)
-        if (has_name(g->names, o->name))
+        if (heed__option_listed(g->names, o->name))
             return false;
     return true;
 }
@@ -175,7 +169,7 @@ static void add_group(heed__string *s, heed__string *d, const heed_option_set *s
             continue;
         heed__option_name_text(set, o, name, sizeof name);
         heed__string_clear(d);
-        heed__option_description(d, o);
+        heed__option_description(d, set, o);
         add_row(s, name, heed__string_text(d), column);
     }
 }
@@ -192,6 +186,15 @@ static size_t name_column(const heed_option_set *set)
             column = n;
     }
     return column;
+}
+
+static void add_parts(heed__string *s, const heed_option_set *const *parts)
+{
+    heed__string_add(s, parts && *parts ? "\nsee also:\n" : "");
+    for (; parts && *parts; parts++) {
+        heed__string_format(s, "  %s --help\n      ", (*parts)->command);
+        add_wrapped(s, (*parts)->summary, 6, 6);
+    }
 }
 
 const char *heed_option_help(const heed_option_set *set, bool all, heed_arena *arena)
@@ -224,6 +227,7 @@ const char *heed_option_help(const heed_option_set *set, bool all, heed_arena *a
         heed__string_add(&s, "\nexamples:\n");
     for (int i = 0; set->examples && set->examples[i]; i++)
         heed__string_format(&s, "  %s\n", set->examples[i]);
+    add_parts(&s, set->parts);
     if (hidden)
         heed__string_format(&s, "\n'%s --help-all' shows every option.\n", set->command);
     char *text = s.failed || d.failed ? NULL : heed_arena_allocate(arena, s.length + 1);

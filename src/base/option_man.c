@@ -22,15 +22,19 @@ static void add_text(heed__string *s, const char *text)
         }
 }
 
-/* "HEED\-TRAIN": blanks become dashes. */
+/* "HEED\-TRAIN": blanks become dashes, and the names of options are left out. */
 static void add_name(heed__string *s, const char *command, bool upper)
 {
-    for (; *command; command++) {
-        const char c = (char)(upper ? toupper((unsigned char)*command) : *command);
-        if (c == ' ' || c == '-')
-            heed__string_add(s, "\\-");
-        else
-            heed__string_add_bytes(s, &c, 1);
+    for (const char *between = ""; *command; command += strspn(command, " ")) {
+        size_t n = strcspn(command, " ");
+        const bool option = strncmp(command, "--", 2) == 0;
+        heed__string_add(s, option ? "" : between);
+        for (; n; n--, command++) {
+            const char c = (char)(upper ? toupper((unsigned char)*command) : *command);
+            if (!option)
+                heed__string_add_bytes(s, c == '-' ? "\\-" : &c, c == '-' ? 2 : 1);
+        }
+        between = "\\-";
     }
 }
 
@@ -44,7 +48,7 @@ static void add_group(heed__string *s, heed__string *d, const heed_option_set *s
             continue;
         heed__option_name_text(set, o, name, sizeof name);
         heed__string_clear(d);
-        heed__option_description(d, o);
+        heed__option_description(d, set, o);
         heed__string_add(s, ".TP\n.B ");
         add_text(s, name + strspn(name, " "));
         heed__string_add(s, "\n");
@@ -100,6 +104,11 @@ const char *heed_option_man(const heed_option_set *set, heed_arena *arena)
     if (set->examples && set->examples[0])
         heed__string_add(&s, ".fi\n");
     heed__string_add(&s, ".SH SEE ALSO\n.BR heed (1)\n");
+    for (const heed_option_set *const *part = set->parts; part && *part; part++) {
+        heed__string_add(&s, ".BR ");
+        add_name(&s, (*part)->command, false);
+        heed__string_add(&s, " (1)\n");
+    }
     char *text = s.failed || d.failed ? NULL : heed_arena_allocate(arena, s.length + 1);
     if (text)
         memcpy(text, heed__string_text(&s), s.length + 1);

@@ -25,6 +25,11 @@ typedef struct heed__option_parse {
     X("preset", "NAME",                                                                            \
       "several options under one name; the config file and the command line win", set->bundles)
 
+/* Whether `names`, separated by blanks, has this one. */
+bool heed__option_listed(const char *names, const char *name);
+/* Whether a set leaves out one of its fields; and the default that a field has in it. */
+bool heed__option_left_out(const heed_option_set *set, const heed_option *o);
+const char *heed__option_default(const heed_option_set *set, const heed_option *o);
 const heed_option *heed__option_find(const heed_option_set *set, const char *name, size_t length);
 /* "unknown option '--thread'; did you mean '--threads'?" */
 heed_status heed__option_unknown(const heed__option_parse *p, const char *name, size_t length);
@@ -56,7 +61,7 @@ const char *heed__option_number(double v, char text[HEED_OPTION_NUMBER]);
 /* "  -m, --model DIR"; the help phrase with the allowed values and the default behind it. */
 void heed__option_name_text(const heed_option_set *set, const heed_option *o, char *text,
                             size_t capacity);
-void heed__option_description(heed__string *d, const heed_option *o);
+void heed__option_description(heed__string *d, const heed_option_set *set, const heed_option *o);
 /* Whether an option stands in a group; a group without a title has what the others leave. */
 bool heed__option_in_group(const heed_option_set *set, const heed_option *o,
                            const heed_option_group *g);

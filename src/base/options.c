@@ -15,11 +15,35 @@ static void *field_of(const heed__option_parse *p, const heed_option *o)
     return p->values + o->offset;
 }
 
+bool heed__option_listed(const char *names, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = names; (at = strstr(at, name)); at += n)
+        if ((at == names || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+bool heed__option_left_out(const heed_option_set *set, const heed_option *o)
+{
+    return set->without && heed__option_listed(set->without, o->name);
+}
+
+const char *heed__option_default(const heed_option_set *set, const heed_option *o)
+{
+    for (const char *const *d = set->defaults; d && *d; d += 2)
+        if (strcmp(*d, o->name) == 0)
+            return d[1];
+    return o->preset;
+}
+
 const heed_option *heed__option_find(const heed_option_set *set, const char *name, size_t length)
 {
-    for (int i = 0; i < set->count; i++)
-        if (strlen(set->fields[i].name) == length && !memcmp(set->fields[i].name, name, length))
-            return &set->fields[i];
+    for (int i = 0; i < set->count; i++) {
+        const heed_option *o = &set->fields[i];
+        if (strlen(o->name) == length && !memcmp(o->name, name, length))
+            return heed__option_left_out(set, o) ? NULL : o;
+    }
     return NULL;
 }
 
@@ -36,12 +60,15 @@ heed_status heed__option_unknown(const heed__option_parse *p, const char *name, 
     wrong[length] = '\0';
     for (int i = 0; i < n; i++)
         names[i] = heed_option_row(p->set, i)->name;
-    for (int i = p->set->count; p->file && i < n; i++)
+    int own = 0; /* names of the set's own */
+    while (own < n && heed__option_find(p->set, names[own], strlen(names[own])))
+        own++;
+    for (int i = own; p->file && i < n; i++)
         if (strcmp(names[i], wrong) == 0)
             return heed__fail(p->err, HEED_FORMAT,
                               "'%s': '%s' is for the command line, not for a config file", p->file,
                               wrong);
-    const char *near = heed_option_nearest(wrong, names, p->file ? p->set->count : n);
+    const char *near = heed_option_nearest(wrong, names, p->file ? own : n);
     const char *hint = near ? "; did you mean '" : "";
     if (p->file)
         return heed__fail(p->err, HEED_FORMAT, "'%s': unknown option '%s'%s%s%s", p->file, wrong,
@@ -281,7 +308,8 @@ static heed_status set_defaults(const heed__option_parse *p)
             memset(field_of(p, o), 0, o->spec()->size);
             break;
         }
-        if (o->preset && set_typed(p, o, o->preset))
+        const char *preset = heed__option_default(p->set, o);
+        if (preset && set_typed(p, o, preset))
             return HEED_ARGUMENT;
     }
     return HEED_OK;
