@@ -3,6 +3,7 @@
 #ifndef HEED_TESTS_ONE_STACK_H
 #define HEED_TESTS_ONE_STACK_H
 
+#include "attention_table.h"
 #include "small_transformer.h"
 
 static inline heed_model_config one_stack_config(heed_arch arch)
@@ -139,6 +140,26 @@ static inline void for_each_one_stack(heed_arch arch, void (*check)(const heed_m
     const char *name;
     for (int i = 0; one_stack_form(arch, i, &config, &name); i++) {
         print_message("    %s\n", name);
+        check(&config);
+    }
+}
+
+/* The same with every form of attention in the table that a stack of `arch` takes. */
+static inline void for_each_attention(heed_arch arch, void (*check)(const heed_model_config *))
+{
+    const bool causal = arch == HEED_ARCH_DECODER;
+    for (int n = 0; n < ATTENTION_FORMS; n++) {
+        const struct attention_form *f = &attention_forms[n];
+        const heed_attend_options o = attention_form_options(f, causal);
+        heed_model_config config = one_stack_config(arch);
+        if (!attention_form_can(f, causal ? HEED_CAN_CAUSAL | HEED_CAN_CACHE : 0))
+            continue;
+        config.attention = (heed_attention_config){.memory = o.memory,
+                                                   .pattern = o.pattern,
+                                                   .position_bias = o.position_bias,
+                                                   .normaliser = o.normaliser};
+        config.transformer.kv_heads = f->kv_heads;
+        print_message("    %s\n", attention_form_name(f));
         check(&config);
     }
 }

@@ -1,5 +1,6 @@
 /* Attention in its slots: every score over every window against loops, gradients, limit cases, and
  * what is refused. */
+#include "attention_table.h"
 #include "layer_check.h"
 #include <heed/attention.h>
 
@@ -132,33 +133,15 @@ static double centre_of(const struct setting *s, int64_t h, int64_t i, int64_t o
     return (double)keys / (1 + exp(-sum));
 }
 
-/* Whether a term lets query `own` see key j: said once more, in other words than ranges. */
-static bool lets(const heed_term *term, bool causal, double own, double j, double keys)
-{
-    const double n = (double)term->number[0], at = fmin(own, keys - 1);
-    switch ((heed_pattern_kind)term->kind) {
-    case HEED_PATTERN_GLOBAL:
-        return n == 0 || own < n || j < n;
-    case HEED_PATTERN_BAND:
-        return causal ? at - j >= 0 && at - j < n
-                      : j - at >= -floor(n / 2) && j - at < n - floor(n / 2);
-    case HEED_PATTERN_LOCAL_M:
-        return fabs(j - at) <= n;
-    case HEED_PATTERN_LOCAL_P:
-        break;
-    }
-    return true;
-}
-
 static bool sees(const heed_attend_options *o, int64_t own, int64_t j, int64_t keys, double p)
 {
     const heed_term *first = &o->pattern.term[0];
-    bool seen = first->kind == HEED_PATTERN_LOCAL_P
-                    ? fabs((double)j - p) <= (double)first->number[0]
-                    : false;
-    for (int i = 0; first->kind != HEED_PATTERN_LOCAL_P && i < o->pattern.count; i++)
-        seen |= lets(&o->pattern.term[i], o->causal, (double)own, (double)j, (double)keys);
-    return seen && (!o->causal || j <= own);
+    return first->kind == HEED_PATTERN_LOCAL_P
+               ? fabs((double)j - p) <= (double)first->number[0]
+               : form_sees(
+                     &o->pattern,
+                     (struct form_pair){
+                         .i = own, .j = j, .queries = own + 1, .keys = keys, .causal = o->causal});
 }
 
 /* The weights of one query of one head over `keys` keys from row `first` on. */

@@ -149,6 +149,7 @@ static void cached_is_full(void **state)
 {
     (void)state;
     for_each_one_stack(HEED_ARCH_DECODER, check_form);
+    for_each_attention(HEED_ARCH_DECODER, check_form);
 }
 
 /* ---- rows that share their beginnings, against rows that share nothing ---- */
@@ -201,6 +202,7 @@ static void shared_beginnings_stay(void **state)
 {
     (void)state;
     for_each_one_stack(HEED_ARCH_DECODER, check_reorder);
+    for_each_attention(HEED_ARCH_DECODER, check_reorder);
 }
 
 /* ---- search ---- */

@@ -102,11 +102,12 @@ static void check_means(heed_session *s, heed_tape *t, const heed_model *m, cons
         }
 }
 
-static void check_tape(const heed_engine *e, const heed_model *m, const struct input *in)
+static void check_tape(const heed_engine *e, const heed_model *m, const struct input *in,
+                       int threads)
 {
     heed_tape *t = new_tape(1);
     heed_tape_set_training(t, false);
-    heed_session *s = new_session(e, 2);
+    heed_session *s = new_session(e, threads);
     static const heed_encode_kind kind[] = {HEED_ENCODE_HIDDEN, HEED_ENCODE_POOLED,
                                             HEED_ENCODE_LOGITS};
     for (int k = 0; k < 3; k++)
@@ -191,20 +192,32 @@ static void check_int8(const heed_engine *e, const heed_engine *int8, const stru
     heed_session_free(b);
 }
 
-static void check_form(const heed_model_config *config)
+static void check_model(const heed_model_config *config, bool bits)
 {
     heed_model *m = new_rough_model(config);
     struct input *in = new_input(config);
     heed_engine *e = new_engine(m), *int8 = new_int8_engine(m);
     assert_non_null(e->weights);
-    check_tape(e, m, in);
-    check_bits(e, in);
-    check_bits(int8, in);
+    check_tape(e, m, in, bits ? 2 : 1);
+    if (bits) {
+        check_bits(e, in);
+        check_bits(int8, in);
+    }
     check_int8(e, int8, in);
     input_free(in);
     heed_engine_free(e);
     heed_engine_free(int8);
     heed_model_free(m);
+}
+
+static void check_form(const heed_model_config *config)
+{
+    check_model(config, true);
+}
+
+static void check_attention(const heed_model_config *config)
+{
+    check_model(config, false);
 }
 
 /* Catches: hidden states of another row, a row that sees another sequence, a head that is not the
@@ -213,6 +226,7 @@ static void encoders_are_the_forward_pass(void **state)
 {
     (void)state;
     for_each_one_stack(HEED_ARCH_ENCODER, check_form);
+    for_each_attention(HEED_ARCH_ENCODER, check_attention);
 }
 
 /* Catches: types left out, labels taken for tokens, positions of features left out. */
@@ -241,7 +255,7 @@ static void unpacked_encoders_take_the_tape(void **state)
     struct input *in = new_input(&c);
     heed_engine *e = new_engine(m);
     assert_null(e->weights);
-    check_tape(e, m, in);
+    check_tape(e, m, in, 2);
     input_free(in);
     heed_engine_free(e);
     heed_model_free(m);

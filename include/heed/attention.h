@@ -176,8 +176,9 @@ typedef struct heed_attend_extra {
     heed_tensor *bias;     /* added to the scores (ops.h: heed_attention_options); fused scores */
     heed_tensor **weights; /* receives what the values were weighed with, before dropout */
     heed_tensor **log_weights;
-    heed_tensor **chosen_log_p; /* hard: (N,H), for heed_reinforce */
-    const int32_t **chosen;     /* hard: (N,H) places of keys */
+    heed_tensor **chosen_log_p;    /* hard: (N,H), for heed_reinforce */
+    const int32_t **chosen;        /* hard: (N,H) places of keys */
+    heed_attention_counts *counts; /* receives what fused scores computed; else it is left alone */
 } heed_attend_extra;
 /* q (N,query_d): the values of each query's segment, weighed: (N,H*Dv); without values, the
  * weights. */

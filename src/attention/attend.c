@@ -73,7 +73,8 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
                 t, l, causal, heed__max(p->queries->longest, p->keys->longest)),
             .shared_k = l->shared_k && score->keys ? score->keys(t, l, l->shared_k) : l->shared_k,
             .shared_v = l->shared_v,
-            .probabilities = extra->weights});
+            .probabilities = extra->weights,
+            .counts = extra->counts});
 }
 
 /* Weights (flat) from scores. */
