@@ -31,6 +31,9 @@ copies 980 band --attention-pattern band:8+global:1
 # Catches running sums that forget, or see what comes later; the state of a row that decodes.
 copies 850 elu --attention-normaliser elu --positions rotary --max-updates 400
 
+# Catches a state that forgets, and a decoder that begins with zeros in one place and BOS in another.
+copies 900 ssru --decoder-unit ssru --zero-start --positions sinusoid-marian
+
 # Catches a window that follows the wrong word, and choices that are not rewarded for what they did.
 rnn='--arch rnn --cell gru-after --bidirectional --encoder-layers 1 --decoder-layers 1 --d 64'
 rnn="$rnn --attend before --attention-score additive"

@@ -128,6 +128,16 @@ static inline bool one_stack_form(heed_arch arch, int i, heed_model_config *conf
         config->attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_ELU, {0});
         config->attention.dropout = 0;
         return true;
+    case 15:
+        *name = "ssru in a decoder, Marian's positions";
+        c->decoder_unit = HEED_DECODER_UNIT_SSRU;
+        c->positions = HEED_POSITIONS_SINUSOID_MARIAN;
+        return true;
+    case 16:
+        *name = "ssru in a decoder, before";
+        c->decoder_unit = HEED_DECODER_UNIT_SSRU;
+        c->pre_norm = true;
+        return true;
     default:
         return false;
     }

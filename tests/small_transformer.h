@@ -200,6 +200,14 @@ static inline void for_each_form(void (*check)(const heed_model_config *))
     check(&config);
     config.attention = (heed_attention_config){.normaliser = HEED_ONE(HEED_NORMALISE_ELU, {0})};
     check(&config);
+    config.attention = (heed_attention_config){0};
+    c->decoder_unit = HEED_DECODER_UNIT_SSRU;
+    c->zero_start = true;
+    check(&config);
+    c->positions = HEED_POSITIONS_SINUSOID_MARIAN;
+    c->norm = HEED_NORM_LAYER;
+    c->pre_norm = false;
+    check(&config);
 }
 
 #endif

@@ -378,7 +378,7 @@ static void log_p_in_chunks(void **state)
 
 /* ---- embedding ---- */
 
-/* Catches a negative id that reads the table or gets a position, a scale on the position, and a
+/* Catches a negative id that reads the table or lacks its position, a scale on the position, and a
  * gradient that depends on the number of threads. */
 static void embedding_rows(void **state)
 {
@@ -408,9 +408,8 @@ static void embedding_rows(void **state)
         assert_non_null(y);
         for (int i = 0; i < N * D; i++) {
             int id = ids[i / D], j = i % D;
-            double want =
-                id < 0 ? 0
-                       : 3 * (double)table[id * D + j] + (double)positions[places[i / D] * D + j];
+            double want = (id < 0 ? 0 : 3 * (double)table[id * D + j]) +
+                          (double)positions[places[i / D] * D + j];
             assert_true(fabs((double)heed_tensor_data(y)[i] - want) <= 4 * CLOSE);
         }
         const heed_real *seed = seeds;

@@ -173,7 +173,8 @@ static void test_formats_of_the_configuration(void **state)
          "'attention-pattern' is no field of format 0"},
         {"{\"format\": 1, " OLD "}", "lacks 'arch', which format 1 has"},
         {"{\"format\": 1, \"window\": 3, " OLD "}", "format 1"},
-        {"{\"format\": 2, " OLD "}", "option 'format' is 2, expected a whole number from 0 to 1"},
+        {"{\"format\": 1, \"zero-start\": true, " OLD "}", "format 1"},
+        {"{\"format\": 3, " OLD "}", "option 'format' is 3, expected a whole number from 0 to 2"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         err = (heed_error){0};

@@ -147,6 +147,38 @@ static void gru_kernels_are_the_formula(void **state)
             }
 }
 
+/* Catches: the same for the SSRU, its first step, its bias, and gradients that are assigned. */
+static void ssru_kernel_is_the_formula(void **state)
+{
+    (void)state;
+    const heed_kernels *k;
+    for (int set = 0; (k = heed__kernels_at(set)); set++)
+        for (int64_t d = 1; d <= MOST; d++)
+            for (int first = 0; first < 2; first++) {
+                struct gate_buffers b, in;
+                fill_buffers(&b);
+                in = b;
+                heed_real *dx = b.slope, *df = b.slope + MOST;
+                const heed_real *before = first ? NULL : b.c_prev, *f = b.gates;
+                k->ssru_cell(b.h, b.c, b.x, f, b.bias, before, d);
+                for (int64_t j = 0; j < d; j++)
+                    b.gates[j] += b.bias[j];
+                k->ssru_cell_grad(dx, df, b.dc, b.dh, b.x, f, b.c, before, d);
+                k->ssru_cell_grad(dx, NULL, in.slope, b.dh, b.x, f, b.c, before, d);
+                for (int64_t j = 0; j < d; j++) {
+                    const double s = sigma((double)in.gates[j] + (double)in.bias[j]);
+                    const double c = first ? 0 : (double)in.c_prev[j], x = (double)in.x[j];
+                    const double cell = s * c + (1 - s) * x;
+                    const double up = cell > 0 ? (double)in.dh[j] : 0, all = (double)in.dc[j] + up;
+                    assert_values("c", &b.c[j], &cell, 1);
+                    assert_values("h", &b.h[j], &(double){fmax(0, cell)}, 1);
+                    assert_values("dx twice", &dx[j], &(double){(all + up) * (1 - s)}, 1);
+                    assert_values("df", &df[j], &(double){all * (c - x) * s * (1 - s)}, 1);
+                    assert_values("dc", &b.dc[j], &(double){all * s}, 1);
+                }
+            }
+}
+
 /* ---- one step ---- */
 
 /* Catches: another order of the gates than i f g o, any error shared by forward and backward. */
@@ -528,6 +560,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lstm_kernel_is_the_formula),
         cmocka_unit_test(gru_kernels_are_the_formula),
+        cmocka_unit_test(ssru_kernel_is_the_formula),
         cmocka_unit_test(lstm_step_is_torchs),
         cmocka_unit_test(gru_steps_are_torchs_and_bahdanaus),
         cmocka_unit_test(swapped_z_is_caught),

@@ -418,6 +418,12 @@ static void gradients_of_the_whole_model(void **state)
     check_gradient(&config);
     c->pre_norm = true;
     check_gradient(&config);
+    config = gradient_config();
+    config.d = 6; /* with which no state of the unit is near the kink of its ReLU */
+    c->decoder_unit = HEED_DECODER_UNIT_SSRU;
+    c->zero_start = c->output_bias = true;
+    c->positions = HEED_POSITIONS_SINUSOID_MARIAN;
+    check_gradient(&config);
     for (int kind = HEED_POSITIONS_ROTARY; kind <= HEED_POSITIONS_ROTARY_NEIGHBOURS; kind++) {
         config = gradient_config();
         c->positions = kind;

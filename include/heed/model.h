@@ -36,6 +36,10 @@ typedef struct heed_attention_config {
     double dropout; /* on weights */
 } heed_attention_config;
 
+/* What a decoder has instead of self-attention. */
+typedef enum heed_decoder_unit { HEED_DECODER_UNIT_SELF, HEED_DECODER_UNIT_SSRU } heed_decoder_unit;
+#define HEED_DECODER_UNIT_WORDS "self", "ssru"
+
 /* "Attention Is All You Need", every part settable.  Names of the paper in the comments.  Decoders
  * and encoders alone are made of the same. */
 typedef struct heed_transformer_config {
@@ -60,6 +64,8 @@ typedef struct heed_transformer_config {
     int64_t types;        /* of tokens, as BERT's A and B; 0: none */
     bool head_transform;  /* a dense layer, the activation and a norm before the output */
     bool output_bias;
+    int decoder_unit; /* heed_decoder_unit */
+    bool zero_start;  /* the decoder reads zeros first, not a token's embedding */
 } heed_transformer_config;
 
 /* Sutskever, Bahdanau, Luong: recurrent translators. */
@@ -174,7 +180,7 @@ const heed_option_bundle *heed_model_presets(void);
                          "divide scores by the root of d_k"),                                      \
         HEED_OPTION_CHOICE(owner, at.transformer.positions, "positions", "sinusoid",               \
                            HEED_WORDS("none", "sinusoid", "sinusoid-halves", "learned", "rotary",  \
-                                      "rotary-neighbours"),                                        \
+                                      "rotary-neighbours", "sinusoid-marian"),                     \
                            "how the model knows the order of tokens"),                             \
         HEED_OPTION_REAL(owner, at.transformer.rope_base, "rope-base", "10000", 0, 1e12, "X",      \
                          "rotary positions: pair i of d/2 turns by X^(-2i/d) a token; 0: 10000"),  \
@@ -190,6 +196,11 @@ const heed_option_bundle *heed_model_presets(void);
                          "a dense layer, the activation and a norm before the output"),            \
         HEED_OPTION_BOOL(owner, at.transformer.output_bias, "output-bias", NULL,                   \
                          "a bias for each token or label of the output"),                          \
+        HEED_OPTION_CHOICE(owner, at.transformer.decoder_unit, "decoder-unit", "self",             \
+                           HEED_WORDS(HEED_DECODER_UNIT_WORDS),                                    \
+                           "self-attention in the decoder, or ssru, a recurrent unit"),            \
+        HEED_OPTION_BOOL(owner, at.transformer.zero_start, "zero-start", NULL,                     \
+                         "the decoder begins with an embedding of zeros, as Marian's"),            \
         HEED_OPTION_CHOICE(                                                                        \
             owner, at.tying, "tying", "all", HEED_WORDS("none", "target", "all"),                  \
             "which of source embedding, target embedding and output projection are one matrix"),   \

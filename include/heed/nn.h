@@ -125,9 +125,9 @@ void heed_linear_build(heed_linear_layer *l, heed_scope s, int64_t in, int64_t o
 heed_tensor *heed_linear_apply(heed_tape *t, const heed_linear_layer *l, heed_tensor *x);
 
 /* Sinusoidal positions of the paper: sin and cos interleaved, or in two halves as in other toolkits
- * (same frequencies 1/10000^(2i/D); T2T's frequencies differ).  Rotary ones are no part of an
- * embedding: self-attention turns its queries and keys (ops.h: heed_rotary), elements i and i + d/2
- * of a head, or neighbours. */
+ * (same frequencies 1/10000^(2i/D)), or Marian's halves, whose slowest frequency is 1/10000.
+ * Rotary ones are no part of an embedding: self-attention turns its queries and keys (ops.h:
+ * heed_rotary), elements i and i + d/2 of a head, or neighbours. */
 typedef enum heed_positions {
     HEED_POSITIONS_NONE,
     HEED_POSITIONS_SINUSOID,
@@ -135,7 +135,13 @@ typedef enum heed_positions {
     HEED_POSITIONS_LEARNED,
     HEED_POSITIONS_ROTARY,
     HEED_POSITIONS_ROTARY_NEIGHBOURS,
+    HEED_POSITIONS_SINUSOID_MARIAN,
 } heed_positions;
+static inline bool heed_positions_are_sinusoids(heed_positions kind)
+{
+    return kind == HEED_POSITIONS_SINUSOID || kind == HEED_POSITIONS_SINUSOID_HALVES ||
+           kind == HEED_POSITIONS_SINUSOID_MARIAN;
+}
 static inline bool heed_positions_are_rotary(heed_positions kind)
 {
     return kind == HEED_POSITIONS_ROTARY || kind == HEED_POSITIONS_ROTARY_NEIGHBOURS;
@@ -188,6 +194,15 @@ typedef struct heed_ffn_layer {
 } heed_ffn_layer;
 void heed_ffn_build(heed_ffn_layer *l, heed_scope s, const heed_ffn_options *options);
 heed_tensor *heed_ffn_apply(heed_tape *t, const heed_ffn_layer *l, heed_tensor *x);
+
+/* The simpler simple recurrent unit (Kim et al. 2019), in place of a decoder's self-attention:
+ * heed_ssru of x W and x W_f + b_f.  x (N,D) -> (N,D), in each segment. */
+typedef struct heed_ssru_layer {
+    heed_linear_layer in, forget; /* (D,D), without and with a bias */
+} heed_ssru_layer;
+void heed_ssru_build(heed_ssru_layer *l, heed_scope s, int64_t d);
+heed_tensor *heed_ssru_apply(heed_tape *t, const heed_ssru_layer *l, heed_tensor *x,
+                             const heed_segments *segments);
 
 /* Recurrent stacks over packed segments.  The output is (N, D) or, in both directions, (N, 2D);
  * dropout between layers. */

@@ -119,9 +119,9 @@ heed_tensor *heed_add_dropout(heed_tape *t, heed_tensor *x, heed_tensor *y, doub
 
 /* ---- rows, columns, shapes ---- */
 
-/* dropout(scale * table[ids[n]] + positions[n]): table (V,D), ids (N) -> (N,D).  A negative id
- * gives a zero row and gets no gradient.  positions NULL, or (P,D) with row position_ids[n] added;
- * a position table that needs a gradient gets one. */
+/* dropout(scale * table[ids[n]] + positions[n]): table (V,D), ids (N) -> (N,D).  A negative id is
+ * no row of the table: its position alone, and no gradient to the table.  positions NULL, or (P,D)
+ * with row position_ids[n] added; a position table that needs a gradient gets one. */
 typedef struct heed_embedding_options {
     double scale; /* 0 means 1 */
     heed_tensor *positions;
@@ -384,6 +384,11 @@ typedef enum heed_gru_kind {
  * above, added. */
 heed_tensor *heed_gru_step(heed_tape *t, heed_tensor *x, heed_tensor *h_prev, heed_tensor *u,
                            heed_tensor *bias, int kind);
+
+/* The simpler simple recurrent unit (Kim et al. 2019) along each segment, all steps at once:
+ * c_i = s(f_i) c_{i-1} + (1 - s(f_i)) x_i with s the sigmoid and c = 0 before the first row, and
+ * h_i = relu(c_i).  x (N,D), f (N,D) -> h (N,D). */
+heed_tensor *heed_ssru(heed_tape *t, heed_tensor *x, heed_tensor *f, const heed_segments *segments);
 
 /* ---- external memory ---- */
 

@@ -71,6 +71,7 @@ typedef struct heed_input_options {
     heed_norm_kind norm;
     double eps;
     double dropout;
+    bool zero_start; /* the first row of a sequence has its position alone, whatever its token is */
 } heed_input_options;
 typedef struct heed_input_layer {
     heed_embedding_layer embedding; /* table NULL: features */
@@ -78,6 +79,7 @@ typedef struct heed_input_layer {
     heed_tensor *types;             /* (types,D) or NULL */
     heed_norm_layer norm;           /* gain NULL: none */
     double dropout;
+    bool zero_start;
 } heed_input_layer;
 /* Declares "table", "positions" (learned), "types", "norm.*"; features: "weight" and "bias". */
 void heed_input_build(heed_input_layer *l, heed_scope s, const heed_input_options *options);
@@ -128,6 +130,7 @@ typedef struct heed_sublayer_options {
 typedef enum heed_sublayer_form {
     HEED_SUBLAYER_MHA,
     HEED_SUBLAYER_FFN,
+    HEED_SUBLAYER_SSRU,
     HEED_SUBLAYER_OWN,
 } heed_sublayer_form;
 typedef struct heed_sublayer_class heed_sublayer_class;
@@ -138,6 +141,7 @@ typedef struct heed_sublayer {
     union {
         heed_mha_layer mha;
         heed_ffn_layer ffn;
+        heed_ssru_layer ssru;
         void *own;
     } as;
 } heed_sublayer;

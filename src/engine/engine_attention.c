@@ -37,7 +37,9 @@ static int64_t list(struct recording *x, const heed__packed_stack *s, heed_atten
     int64_t heads = 0;
     for (int i = 0; s && i < s->count; i++) {
         const heed__packed_attention *a = &s->sublayer[i].as.attention;
-        if (s->sublayer[i].kind == HEED__PACKED_FFN || a->kind != kind || a->linear)
+        const bool attends =
+            s->sublayer[i].kind == HEED__PACKED_SELF || s->sublayer[i].kind == HEED__PACKED_CROSS;
+        if (!attends || a->kind != kind || a->linear)
             continue;
         int64_t at = x->count++;
         for (; at > first && x->attention[at - 1]->layer > a->layer; at--)

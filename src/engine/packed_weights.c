@@ -193,6 +193,17 @@ static void pack_attention(heed__weight_source *s, heed__weights *w, heed__packe
         heed__pattern_is_whole(&to->pattern) && !to->form.slope && !to->form.bias && !to->shared;
 }
 
+static void pack_ssru(heed__weight_source *s, heed__packed_stack *stack, heed__packed_ssru *to,
+                      const heed_ssru_layer *l)
+{
+    const heed_linear_layer forget = {.weight = l->forget.weight};
+    to->in = linear(s, &l->in);
+    to->forget = linear(s, &forget);
+    to->bias = heed__source_copy(s, l->forget.bias);
+    to->at = stack->state_cell;
+    stack->state_cell += stack->d;
+}
+
 static void pack_sublayer(heed__weight_source *s, heed__weights *w, heed__packed_stack *stack,
                           heed__packed_sublayer *to, const heed_sublayer *from)
 {
@@ -206,6 +217,9 @@ static void pack_sublayer(heed__weight_source *s, heed__weights *w, heed__packed
                                         .out = linear(s, &l->out),
                                         .gated = l->options.gated,
                                         .activation = (int)l->options.activation};
+    } else if (from->kind->form == HEED_SUBLAYER_SSRU) {
+        to->kind = HEED__PACKED_SSRU;
+        pack_ssru(s, stack, &to->as.ssru, &from->as.ssru);
     } else {
         to->kind = from->as.mha.options.cross ? HEED__PACKED_CROSS : HEED__PACKED_SELF;
         to->as.attention.layer = from->layer;
@@ -253,6 +267,7 @@ static heed__packed_input pack_input(heed__weight_source *s, struct tables *t,
         to.type_count = heed_tensor_rows(l->types);
     }
     to.norm = norm(s, &l->norm);
+    to.zero_start = l->zero_start;
     return to;
 }
 
@@ -287,6 +302,11 @@ static void measure(heed__weights *w, const heed__packed_stack *stack)
             w->reads = heed__max(w->reads, one->as.ffn.out.k);
             if (one->as.ffn.gated)
                 w->mixed = heed__max(w->mixed, one->as.ffn.out.k);
+            continue;
+        }
+        if (one->kind == HEED__PACKED_SSRU) {
+            w->widest = heed__max(w->widest, 2 * stack->d);
+            w->state = heed__max(w->state, stack->d);
             continue;
         }
         const heed__packed_attention *a = &one->as.attention;

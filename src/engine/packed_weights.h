@@ -64,10 +64,18 @@ typedef struct heed__packed_ffn {
     int activation;
 } heed__packed_ffn;
 
+/* The SSRU (src/ops/ssru.c). */
+typedef struct heed__packed_ssru {
+    heed__panel_weights in, forget; /* the bias of forget is added by the cell */
+    const heed_real *bias;          /* (D) */
+    int64_t at;                     /* where its state lies in a row's cell */
+} heed__packed_ssru;
+
 typedef enum heed__packed_kind {
     HEED__PACKED_SELF,
     HEED__PACKED_CROSS,
     HEED__PACKED_FFN,
+    HEED__PACKED_SSRU,
 } heed__packed_kind;
 typedef struct heed__packed_sublayer {
     heed__packed_kind kind;
@@ -77,6 +85,7 @@ typedef struct heed__packed_sublayer {
     union {
         heed__packed_attention attention;
         heed__packed_ffn ffn;
+        heed__packed_ssru ssru;
     } as;
 } heed__packed_sublayer;
 
@@ -89,6 +98,7 @@ typedef struct heed__packed_input {
     const heed_real *types; /* (type_count,D) or NULL */
     int64_t type_count;
     heed__row_norm norm;
+    bool zero_start; /* position 0 has no token */
 } heed__packed_input;
 
 typedef struct heed__packed_stack {
@@ -98,7 +108,7 @@ typedef struct heed__packed_stack {
     int count;
     heed__row_norm norm;
     int64_t own_cell, memory_cell; /* reals that a token's keys and values take in all sublayers */
-    int64_t state_cell;            /* reals of a row's states */
+    int64_t state_cell;            /* reals of a row's states, of linear attention and SSRUs */
     /* Own tokens of whom keys are needed: of a query, those up to `reach` before it, and the first
      * `pinned` of all. */
     int64_t reach, pinned;

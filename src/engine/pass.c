@@ -294,6 +294,8 @@ void heed__pass_stack(heed__pass *p, const heed__packed_stack *s, int64_t rows,
         const heed_real *x = before(p, one, rows);
         if (one->kind == HEED__PACKED_FFN)
             feed_forward(p, &one->as.ffn, x, rows);
+        else if (one->kind == HEED__PACKED_SSRU)
+            heed__pass_ssru(p, &one->as.ssru, x, rows, k);
         else
             heed__pass_attention(p, &one->as.attention, x, rows, k);
         after(p, one, s->d, rows);

@@ -36,9 +36,9 @@ typedef struct heed__pass_keys {
      * NULL: they stay where the pass has made them. */
     void (*cache)(void *context, const heed__packed_attention *a, int64_t rows, const heed_real *kv,
                   int64_t ld);
-    /* The state of attention without weights that row `row` continues.  NULL: states begin and end
-     * with the sentences of the pass. */
-    heed_real *(*state)(void *context, const heed__packed_attention *a, int64_t row);
+    /* Row `row`'s own states from `at` on: those of attention without weights and of SSRUs.  NULL:
+     * states begin and end with the sentences of the pass. */
+    heed_real *(*state)(void *context, int64_t at, int64_t row);
 } heed__pass_keys;
 
 /* The keys of one query in one head, or in all. */
@@ -101,6 +101,9 @@ void heed__pass_stack(heed__pass *p, const heed__packed_stack *s, int64_t rows,
 /* pass_linear.c: attention without weights, of queries, keys and values in p->wide to p->mixed. */
 void heed__pass_linear_attention(heed__pass *p, const heed__packed_attention *a, int64_t rows,
                                  const heed__pass_keys *k);
+/* pass_ssru.c: what an SSRU makes of x (rows,D), in p->y. */
+void heed__pass_ssru(heed__pass *p, const heed__packed_ssru *l, const heed_real *x, int64_t rows,
+                     const heed__pass_keys *k);
 /* pass_attention.c: what self- and cross-attention make of x (rows,D), in p->y. */
 void heed__pass_attention(heed__pass *p, const heed__packed_attention *a, const heed_real *x,
                           int64_t rows, const heed__pass_keys *k);

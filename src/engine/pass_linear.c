@@ -71,7 +71,7 @@ static void head_range(void *context, int64_t begin, int64_t end, int thread)
                 whole_sentence(&h, p->state + kv * size, r, n);
                 continue;
             }
-            heed_real *state = j->k->state(j->k->context, j->a, r) + kv * size;
+            heed_real *state = j->k->state(j->k->context, j->a->at, r) + kv * size;
             learn(&h, state, r);
             ask(&h, state, r);
         }

@@ -4,6 +4,8 @@
 #include "kernel/kernels.h"
 #include "nn/params.h"
 
+#include <string.h>
+
 static heed__known_positions *positions_of(heed__rows *r, const heed__packed_stack *s)
 {
     return &r->positions[s == r->w->decoder];
@@ -21,7 +23,7 @@ heed_status heed__rows_positions(heed__rows *r, const heed__packed_stack *s, int
 {
     const heed_positions kind = s->input.positions;
     heed_status status = heed__pass_positions(&r->pass, count, err);
-    if (status || (kind != HEED_POSITIONS_SINUSOID && kind != HEED_POSITIONS_SINUSOID_HALVES))
+    if (status || !heed_positions_are_sinusoids(kind))
         return status;
     return heed__positions_reserve(positions_of(r, s), count, s->d, sinusoid_rows, s, &r->allocator,
                                    err);
@@ -44,7 +46,10 @@ void heed__rows_embed(heed__rows *r, const heed__packed_stack *s, int64_t i, int
                       int32_t type, int64_t position)
 {
     heed_real *x = r->pass.x + i * s->d;
-    heed__kernels()->panel_column(x, &s->input.table, token, s->input.scale);
+    if (s->input.zero_start && position == 0)
+        memset(x, 0, (size_t)s->d * sizeof *x);
+    else
+        heed__kernels()->panel_column(x, &s->input.table, token, s->input.scale);
     add_rest(r, s, x, type, position);
 }
 

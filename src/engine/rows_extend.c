@@ -163,10 +163,10 @@ static void cache_own(void *context, const heed__packed_attention *a, int64_t qu
     }
 }
 
-static heed_real *state_of(void *context, const heed__packed_attention *a, int64_t query)
+static heed_real *state_of(void *context, int64_t at, int64_t query)
 {
     const heed__rows *r = context;
-    return heed__cell_at(&r->states, r->row[r->query[query].row].state) + a->at;
+    return heed__cell_at(&r->states, r->row[r->query[query].row].state) + at;
 }
 
 /* ---- a pass ---- */

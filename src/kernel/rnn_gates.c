@@ -1,5 +1,6 @@
 /* rnn_gates.c: gates of the LSTM (Hochreiter and Schmidhuber 1997, with Gers' forget gate) and the
- * GRU (Cho et al. 2014; Bahdanau et al. 2015; cuDNN's form) for one row of d units.
+ * GRU (Cho et al. 2014; Bahdanau et al. 2015; cuDNN's form), and the SSRU's cell (Kim et al. 2019),
+ * for one row of d units.
  *
  * sigma' = s (1 - s), tanh' = 1 - t^2: the derivatives need only what forward saved. */
 #include "kernel/rnn_gates.h"
@@ -121,5 +122,37 @@ void K(gru_reset_grad)(real *grad, const real *gates, const real *h_prev, int64_
         vreal r = vload_at(gates, k, d), dq = vload_at(grad + 2 * d, k, d);
         vstore_at(grad, dq * vload_at(h_prev, k, d) * r * (1 - r), k, d);
         vstore_at(grad + 4 * d, vload_at(grad + 4 * d, k, d) + dq * r, k, d);
+    }
+}
+
+/* s = sigma(f + bias), c = s c_prev + (1 - s) x, h = relu(c) */
+void K(ssru_cell)(real *h, real *c, const real *x, const real *f, const real *bias,
+                  const real *c_prev, int64_t d)
+{
+    for (int64_t k = 0; k < d; k += VW) {
+        const vreal s = vsigmoid(vload_at(f, k, d) + bias_at(bias, 0, k, d));
+        const vreal before = c_prev ? vload_at(c_prev, k, d) : vset(0);
+        const vreal cell = s * before + (1 - s) * vload_at(x, k, d);
+        vstore_at(c, cell, k, d);
+        if (h)
+            vstore_at(h, vmax(vset(0), cell), k, d);
+    }
+}
+
+/* c = s c_prev + (1 - s) x, so dc = carry + [c > 0] dh, dx = dc (1 - s), ds = dc (c_prev - x),
+ * df = ds s (1 - s), dc_prev = dc s */
+void K(ssru_cell_grad)(real *dx, real *df, real *carry, const real *dh, const real *x,
+                       const real *f, const real *c, const real *c_prev, int64_t d)
+{
+    for (int64_t k = 0; k < d; k += VW) {
+        const vreal s = vsigmoid(vload_at(f, k, d)), in = vload_at(x, k, d);
+        const vreal before = c_prev ? vload_at(c_prev, k, d) : vset(0);
+        const vreal up = vselect(vload_at(c, k, d) > 0, vload_at(dh, k, d), vset(0));
+        const vreal dc = vload_at(carry, k, d) + up;
+        if (dx)
+            vstore_at(dx, vload_at(dx, k, d) + dc * (1 - s), k, d);
+        if (df)
+            vstore_at(df, vload_at(df, k, d) + dc * (before - in) * s * (1 - s), k, d);
+        vstore_at(carry, dc * s, k, d);
     }
 }

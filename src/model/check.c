@@ -139,6 +139,8 @@ static const struct {
     {"types", STACKS},
     {"head-transform", STACKS},
     {"output-bias", STACKS},
+    {"decoder-unit", BIT(TRANSFORMER) | BIT(DECODER)},
+    {"zero-start", BIT(TRANSFORMER)},
     {"cell", BIT(RNN)},
     {"attend", BIT(RNN)},
     {"embedding", BIT(RNN)},

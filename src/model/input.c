@@ -13,7 +13,7 @@ void heed_input_build(heed_input_layer *l, heed_scope s, const heed_input_option
         return;
     const heed_input_options *o = options;
     const bool fused = o->vocabulary && !o->types && !o->normed;
-    *l = (heed_input_layer){.dropout = fused ? 0 : o->dropout};
+    *l = (heed_input_layer){.dropout = fused ? 0 : o->dropout, .zero_start = o->zero_start};
     heed_embedding_build(&l->embedding, s, o->vocabulary, o->d, o->positions, o->longest, o->scale,
                          fused ? o->dropout : 0);
     if (!o->vocabulary)
@@ -55,6 +55,25 @@ static heed_tensor *add_types(heed_tape *t, const heed_input_layer *l, heed_tens
     return heed_add(t, x, heed_embedding(t, l->types, types, n, NULL));
 }
 
+/* The first token of each sequence is none, -1, where a decoder begins with zeros. */
+static const int32_t *tokens_of(heed_tape *t, const heed_input_layer *l,
+                                const heed_batch_side *side)
+{
+    const heed_segments *s = side->rows;
+    if (!l->zero_start)
+        return side->ids;
+    int32_t *ids = heed_arena_allocate(heed_tape_arena(t), (size_t)s->rows * sizeof *ids);
+    if (!ids) {
+        heed_tape_fail(t, HEED_MEMORY, "input: no memory for %lld tokens", (long long)s->rows);
+        return NULL;
+    }
+    memcpy(ids, side->ids, (size_t)s->rows * sizeof *ids);
+    for (int64_t b = 0; b < s->count; b++)
+        if (s->offset[b] < s->offset[b + 1])
+            ids[s->offset[b]] = -1;
+    return ids;
+}
+
 heed_tensor *heed_input_apply(heed_tape *t, const heed_input_layer *l, const heed_batch_side *side)
 {
     if (!t)
@@ -67,7 +86,7 @@ heed_tensor *heed_input_apply(heed_tape *t, const heed_input_layer *l, const hee
         return heed_tape_fail(t, HEED_ARGUMENT,
                               "input: the batch has types, the model has no table for them");
     heed_tensor *x = l->embedding.table
-                         ? heed_embedding_apply(t, &l->embedding, side->ids, side->rows)
+                         ? heed_embedding_apply(t, &l->embedding, tokens_of(t, l, side), side->rows)
                          : project_features(t, l, side);
     if (l->types)
         x = add_types(t, l, x, side);

@@ -10,6 +10,7 @@ static const heed_sublayer_class *const classes[] = {
     &heed__self_sublayer,
     &heed__cross_sublayer,
     &heed__ffn_sublayer,
+    &heed__ssru_sublayer,
 };
 
 int heed_sublayer_class_count(void)

@@ -4,6 +4,7 @@
 
 #include <heed/stack.h>
 
-extern const heed_sublayer_class heed__self_sublayer, heed__cross_sublayer, heed__ffn_sublayer;
+extern const heed_sublayer_class heed__self_sublayer, heed__cross_sublayer, heed__ffn_sublayer,
+    heed__ssru_sublayer;
 
 #endif

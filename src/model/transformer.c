@@ -69,13 +69,23 @@ static heed_sublayer_options sublayer(const heed_model_config *c, int layer, boo
                                    .around = around(c)};
 }
 
+/* Of a decoder also a recurrent unit in its place (Kim et al. 2019). */
+static void add_self(heed_stack *s, heed_scope scope, const heed_model_config *c,
+                     const heed_sublayer_options *o)
+{
+    if (o->mha.causal && c->transformer.decoder_unit == HEED_DECODER_UNIT_SSRU)
+        heed_stack_append(s, heed_scope_enter(scope, "ssru"), &heed__ssru_sublayer, o);
+    else
+        heed_stack_append(s, heed_scope_enter(scope, "self"), &heed__self_sublayer, o);
+}
+
 /* "a multi-head self-attention mechanism, and ... a position-wise fully connected feed-forward
  * network" */
 void heed__add_layer(heed_stack *s, heed_scope scope, const heed_model_config *c, int layer,
                      bool causal)
 {
     const heed_sublayer_options o = sublayer(c, layer, causal);
-    heed_stack_append(s, heed_scope_enter(scope, "self"), &heed__self_sublayer, &o);
+    add_self(s, scope, c, &o);
     heed_stack_append(s, heed_scope_enter(scope, "ffn"), &heed__ffn_sublayer, &o);
 }
 
@@ -85,7 +95,7 @@ static void add_decoder_layer(heed_stack *s, heed_scope scope, const heed_model_
                               int layer)
 {
     const heed_sublayer_options o = sublayer(c, layer, true);
-    heed_stack_append(s, heed_scope_enter(scope, "self"), &heed__self_sublayer, &o);
+    add_self(s, scope, c, &o);
     heed_stack_append(s, heed_scope_enter(scope, "cross"), &heed__cross_sublayer, &o);
     heed_stack_append(s, heed_scope_enter(scope, "ffn"), &heed__ffn_sublayer, &o);
 }
@@ -126,11 +136,13 @@ static void build_inputs(struct transformer *m, heed_scope s, const heed_model_c
     if (c->tying == HEED_TIE_ALL) {
         heed__build_input(source, s, c, c->source_vocabulary, positions);
         *target = *source;
+        target->zero_start = c->transformer.zero_start;
         return;
     }
     heed__build_input(source, heed_scope_enter(s, "encoder"), c, c->source_vocabulary, positions);
     heed__build_input(target, heed_scope_enter(s, "decoder"), c, c->target_vocabulary,
                       learned ? positions : HEED_POSITIONS_NONE);
+    target->zero_start = c->transformer.zero_start;
     if (!learned) {
         target->embedding.positions = source->embedding.positions;
         target->embedding.kind = positions;

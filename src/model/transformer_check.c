@@ -153,19 +153,20 @@ heed__model_size heed__transformer_size(const heed_model_config *config)
     const bool location = config->attention.score == HEED_SCORE_LOCATION;
     const double places = location ? d_k * (double)config->longest : 0;
     const double attention = d * (d_k + d_v) * (1 + shared) + places + rows * shared * (d_k + d_v),
+                 own = c->decoder_unit == HEED_DECODER_UNIT_SSRU ? 2 * d * d : attention,
                  ffn = (c->ff_gated ? 3 : 2) * d * (double)c->ff,
                  cross = config->arch == HEED_ARCH_TRANSFORMER ? attention : 0;
-    return (heed__model_size){
-        .trained = (double)encoder_layers(config) * (attention + ffn) +
-                   (double)decoder_layers(config) * (attention + cross + ffn) +
-                   (c->head_transform ? d * d : 0),
-        .table_rows = table_rows(config) + (double)c->types,
-        .table_d = d,
-        .fixed = c->positions == HEED_POSITIONS_NONE ||
-                         heed_positions_are_rotary((heed_positions)c->positions)
-                     ? 0
-                     : (double)config->longest * d,
-        .widths = "--ff, "};
+    return (heed__model_size){.trained = (double)encoder_layers(config) * (attention + ffn) +
+                                         (double)decoder_layers(config) * (own + cross + ffn) +
+                                         (c->head_transform ? d * d : 0),
+                              .table_rows = table_rows(config) + (double)c->types,
+                              .table_d = d,
+                              .fixed =
+                                  c->positions == HEED_POSITIONS_NONE ||
+                                          heed_positions_are_rotary((heed_positions)c->positions)
+                                      ? 0
+                                      : (double)config->longest * d,
+                              .widths = "--ff, "};
 }
 
 void heed__transformer_summary(const heed_model_config *config, char text[HEED_MODEL_SUMMARY])
@@ -180,8 +181,10 @@ void heed__transformer_summary(const heed_model_config *config, char text[HEED_M
     else
         snprintf(layers, sizeof layers, "%lld",
                  (long long)(encoder_layers(config) + decoder_layers(config)));
-    snprintf(text, HEED_MODEL_SUMMARY, "%s, %s layers, d %lld, ff %lld%s, %lld heads, %s-norm%s%s",
-             archs[config->arch], layers, (long long)config->d, (long long)c->ff,
+    const bool ssru = decoder_layers(config) && c->decoder_unit == HEED_DECODER_UNIT_SSRU;
+    snprintf(text, HEED_MODEL_SUMMARY,
+             "%s, %s layers%s, d %lld, ff %lld%s, %lld heads, %s-norm%s%s", archs[config->arch],
+             layers, ssru ? " (decoder: SSRU)" : "", (long long)config->d, (long long)c->ff,
              c->ff_gated ? " gated" : "", (long long)c->heads, c->pre_norm ? "pre" : "post",
              score == HEED_SCORE_SCALED_DOT ? "" : ", score ",
              score == HEED_SCORE_SCALED_DOT ? "" : scores[score]);

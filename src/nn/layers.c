@@ -1,4 +1,4 @@
-/* layers.c: the small layers: linear, norms, the position-wise network. */
+/* layers.c: the small layers: linear, norms, the position-wise network, the SSRU. */
 #include <heed/nn.h>
 
 /* ---- linear ---- */
@@ -104,4 +104,23 @@ heed_tensor *heed_ffn_apply(heed_tape *t, const heed_ffn_layer *l, heed_tensor *
     if (o->dropout > 0)
         hidden = heed_dropout(t, hidden, o->dropout);
     return heed_linear_apply(t, &l->out, hidden); /* (N,D) */
+}
+
+/* ---- SSRU ---- */
+
+void heed_ssru_build(heed_ssru_layer *l, heed_scope s, int64_t d)
+{
+    if (!l)
+        return;
+    heed_linear_build(&l->in, heed_scope_enter(s, "in"), d, d, HEED_IDENTITY, false);
+    heed_linear_build(&l->forget, heed_scope_enter(s, "forget"), d, d, HEED_IDENTITY, true);
+}
+
+heed_tensor *heed_ssru_apply(heed_tape *t, const heed_ssru_layer *l, heed_tensor *x,
+                             const heed_segments *segments)
+{
+    if (!t)
+        return NULL;
+    return heed_ssru(t, heed_linear_apply(t, &l->in, x), heed_linear_apply(t, &l->forget, x),
+                     segments);
 }

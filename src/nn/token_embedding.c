@@ -16,6 +16,11 @@ static void fill_halves(heed_real *values, int64_t rows, int64_t cols)
     heed_sinusoid(values, rows, cols, HEED_POSITIONS_SINUSOID_HALVES);
 }
 
+static void fill_marian(heed_real *values, int64_t rows, int64_t cols)
+{
+    heed_sinusoid(values, rows, cols, HEED_POSITIONS_SINUSOID_MARIAN);
+}
+
 static heed_tensor *declare_positions(heed_scope s, heed_positions kind, int64_t longest, int64_t d,
                                       heed_init init)
 {
@@ -29,6 +34,8 @@ static heed_tensor *declare_positions(heed_scope s, heed_positions kind, int64_t
         return heed__param_derived(s, shape, fill_interleaved);
     case HEED_POSITIONS_SINUSOID_HALVES:
         return heed__param_derived(s, shape, fill_halves);
+    case HEED_POSITIONS_SINUSOID_MARIAN:
+        return heed__param_derived(s, shape, fill_marian);
     case HEED_POSITIONS_LEARNED:
         return heed_param(s, "positions", shape, init);
     }

@@ -1,9 +1,9 @@
 /* Embedding lookup with scale, positions and dropout:
  *   y_n = m * (scale * table[ids_n] + positions[position_ids_n])
- * table (V,D), positions (P,D) or absent, ids (N) -> (N,D).  A negative id gives a zero row,
- * without a position, and gets no gradient; an id beyond the table is refused.  The gradients are
- * scattered with the columns divided among the threads and the rows in order: no sum crosses
- * threads. */
+ * table (V,D), positions (P,D) or absent, ids (N) -> (N,D).  A negative id is no row of the table:
+ * it gives its position, or zeros, and no gradient to the table; an id beyond it is refused.  The
+ * gradients are scattered with the columns divided among the threads and the rows in order: no sum
+ * crosses threads. */
 #include "base/parallel.h"
 #include "tensor/op.h"
 
@@ -34,8 +34,7 @@ static heed_status check_ids(heed_opcall *c)
         if (a->ids[i] >= table->rows)
             return heed__op_fail(c, HEED_ARGUMENT, "id %lld is %ld, expected less than %lld",
                                  (long long)i, (long)a->ids[i], (long long)table->rows);
-        if (positions && a->ids[i] >= 0 &&
-            (a->position_ids[i] < 0 || a->position_ids[i] >= positions->rows))
+        if (positions && (a->position_ids[i] < 0 || a->position_ids[i] >= positions->rows))
             return heed__op_fail(
                 c, HEED_ARGUMENT, "position id %lld is %ld, expected 0 to less than %lld",
                 (long long)i, (long)a->position_ids[i], (long long)positions->rows);
@@ -82,12 +81,11 @@ static void forward_rows(void *context, int64_t begin, int64_t end, int thread)
     const heed_kernels *k = heed__kernels();
     for (int64_t i = begin; i < end; i++) {
         real *y = heed__row(c->out[0], i);
-        if (a->ids[i] < 0) {
-            memset(y, 0, (size_t)d * sizeof(real));
-            continue;
-        }
         const real *mask = mask_of(c, &rng, i, 0, d, thread);
-        k->masked_add(y, NULL, heed__row(table, a->ids[i]), mask, (real)a->scale, d);
+        if (a->ids[i] < 0)
+            memset(y, 0, (size_t)d * sizeof(real));
+        else
+            k->masked_add(y, NULL, heed__row(table, a->ids[i]), mask, (real)a->scale, d);
         if (positions)
             k->masked_add(y, y, heed__row(positions, a->position_ids[i]), mask, 1, d);
     }
@@ -115,7 +113,7 @@ static void scatter_columns(void *context, int64_t begin, int64_t end, int threa
     const heed_rng rng = heed__rng(s->c);
     const int64_t d = s->c->out[0]->cols;
     for (int64_t i = 0; i < a->n; i++) {
-        if (a->ids[i] < 0)
+        if (s->index[i] < 0)
             continue;
         real *to = s->to + s->index[i] * s->ld + begin;
         heed__kernels()->masked_add(to, to, s->dy + i * d + begin,
@@ -166,7 +164,7 @@ static const heed_opcase cases[] = {
      .in = {HEED_DIMS2(3, 7), HEED_DIMS2(3, 7)},
      HEED_WITH(.n = 5, .scale = 2.5)},
     {.what = "positions and dropout",
-     .in = {HEED_DIMS2(3, 37), HEED_DIMS2(2, 37)},
+     .in = {HEED_DIMS2(3, 37), HEED_DIMS2(3, 37)},
      HEED_WITH(.n = 5, .scale = 0.5, .dropout = 0.2)},
 };
 

@@ -84,6 +84,7 @@
     X(spectral_norm)                                                                               \
     X(lstm_step)                                                                                   \
     X(gru_step)                                                                                    \
+    X(ssru)                                                                                        \
     X(ntm_content)                                                                                 \
     X(ntm_location)                                                                                \
     X(ntm_read)                                                                                    \
