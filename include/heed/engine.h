@@ -138,6 +138,7 @@ typedef struct heed_text_config {
      * case. */
     int64_t trained_length, trained_longest;
     bool protects; /* the model knows placeholders */
+    const char *task; /* what an encoder was trained for: "tag"; NULL: not known */
 } heed_text_config;
 /* Writes config.json, whole or not at all; reads it back.  Texts live in the arena. */
 heed_status heed_model_describe(const char *folder, const heed_model_config *model,

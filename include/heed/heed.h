@@ -46,6 +46,7 @@
 #include <heed/base.h>
 #include <heed/data.h>
 #include <heed/engine.h>
+#include <heed/encoder.h>
 #include <heed/io.h>
 #include <heed/metric.h>
 #include <heed/model.h>

@@ -187,9 +187,9 @@ heed_status heed_convert(const char *from, const char *to, heed_number_kind kind
             "cannot convert '%.255s': it is a model of another program, which opens as "
             "it is; heed converts its own",
             from);
-    static const char *const text_files[] = {"shared.spm",     "source.spm",        "target.spm",
-                                             "shared.vocab",   "source.vocab",      "target.vocab",
-                                             HEED__NAMES_FILE, HEED_SHORTLIST_FILE, "sample.tsv"};
+    static const char *const text_files[] = {
+        "shared.spm",   "source.spm",     "target.spm",        "shared.vocab", "source.vocab",
+        "target.vocab", HEED__NAMES_FILE, HEED_SHORTLIST_FILE, "sample.tsv",   "labels.txt"};
     heed_error own = {0};
     heed_model_config config;
     heed_text_config text;

@@ -63,6 +63,8 @@ static const heed_option fields[] = {
                     "N", "source tokens of the longest"),
     HEED_OPTION_BOOL(struct description, text.protects, "protects", NULL,
                      "placeholders stand for what must not be changed"),
+    HEED_OPTION_TEXT(struct description, text.task, "task", NULL, "NAME",
+                     "what an encoder was trained for"),
     HEED_OPTION_TEXT(struct description, source_ids, "source-ids", NULL, "NAME=ID...",
                      "special tokens of the source vocabulary; null: heed's own"),
     HEED_OPTION_TEXT(struct description, target_ids, "target-ids", NULL, "NAME=ID...",

@@ -12,6 +12,7 @@
  * differs a little chooses the same; and what was chosen is stored, so that a resumed run does not
  * choose again. */
 #include "task/defaults.h"
+#include "task/run_options.h"
 #include "task/translation.h"
 #include "vocab/vocabulary.h"
 
@@ -54,20 +55,6 @@ static bool is_free(const struct chooser *c, const char *name)
     return !heed__recipe_given(c->r, &c->plain, name);
 }
 
-static double clamp(double x, double low, double high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
-/* To two digits. */
-static int64_t rounded(double x)
-{
-    if (!(x > 10))
-        return (int64_t)fmax(x, 1);
-    double unit = pow(10, floor(log10(x)) - 1);
-    return (int64_t)(floor(x / unit + 0.5) * unit + 0.5);
-}
-
 static bool learns_pieces(const heed_train_options *o)
 {
     return o->tokens == HEED_TOKENS_SENTENCEPIECE && !o->vocab && !o->source_vocab && !o->from;
@@ -83,10 +70,10 @@ static void choose_vocabulary(struct chooser *c)
     if (is_free(c, "vocab-coverage") && (c->text.han || c->text.kana))
         o->vocab_coverage = 0.9995;
     int64_t letters = o->vocab_coverage < 1 ? c->text.letters : c->text.all;
-    double size =
-        clamp(11 * sqrt(c->text.target_tokens), 500, c->text.target_tokens < 1e7 ? 8000 : 16000);
+    double size = heed__clamp(11 * sqrt(c->text.target_tokens), 500,
+                              c->text.target_tokens < 1e7 ? 8000 : 16000);
     if (is_free(c, "vocab-size"))
-        o->vocab_size = rounded(fmax(size, 1.5 * (double)letters + HEED__SPECIALS));
+        o->vocab_size = heed__rounded(fmax(size, 1.5 * (double)letters + HEED__SPECIALS));
 }
 
 /* Somebody who describes the model gets that one. */
@@ -146,8 +133,8 @@ static heed_status measure(struct chooser *c, const heed_allocator *allocator, h
     heed__recipe_resolve(&r);
     const heed__update_size size = {
         .vocabulary = o->vocab_size > HEED__SPECIALS ? o->vocab_size : 8000,
-        .source_tokens = (int64_t)clamp(c->text.source_tokens / pairs, 2, longest),
-        .target_tokens = (int64_t)clamp(c->text.target_tokens / pairs, 2, longest)};
+        .source_tokens = (int64_t)heed__clamp(c->text.source_tokens / pairs, 2, longest),
+        .target_tokens = (int64_t)heed__clamp(c->text.target_tokens / pairs, 2, longest)};
     return heed__measure_update(&r, &size, allocator, &c->seconds, err);
 }
 
@@ -203,7 +190,7 @@ static heed_status choose_model_and_length(struct chooser *c, bool measured,
         c->short_of_time = affordable(c) < updates;
         updates = fmin(updates, fmax(affordable(c), least));
     }
-    o->loop.max_updates = rounded(fmax(updates, 20));
+    o->loop.max_updates = heed__rounded(fmax(updates, 20));
     if (!is_free(c, "warmup") && o->loop.max_updates <= o->loop.warmup)
         o->loop.max_updates = 2 * o->loop.warmup;
     return HEED_OK;
@@ -242,7 +229,7 @@ static void choose_rate(struct chooser *c)
     if (is_free(c, "rate"))
         o->loop.rate =
             rnn ? 0.0015
-                : (double)rounded(1e6 * 0.0012 * sqrt(256.0 / (double)c->r->model.d)) / 1e6;
+                : (double)heed__rounded(1e6 * 0.0012 * sqrt(256.0 / (double)c->r->model.d)) / 1e6;
     if (is_free(c, "clip"))
         o->loop.clip = 1;
     if (is_free(c, "beta2"))
@@ -254,7 +241,7 @@ static void choose_validation(struct chooser *c)
     heed_train_options *o = &c->r->train;
     const double least = o->from ? 1000 : 200; /* few pairs that are held out decide by chance */
     if (o->loop.max_updates && is_free(c, "valid-every") && is_free(c, "valid-minutes"))
-        o->loop.valid_every = rounded(fmax((double)o->loop.max_updates / 10, least));
+        o->loop.valid_every = heed__rounded(fmax((double)o->loop.max_updates / 10, least));
 }
 
 /* From weights that know much already: gently, and so often that something sticks.  Dropout would
@@ -279,10 +266,11 @@ static void choose_from(struct chooser *c, bool free_schedule)
     if (!o->loop.max_updates) {
         const double once = c->rehearsed ? 1 : heed__passes(c->text.target_bytes);
         const double passes = o->loop.max_epochs ? 1.2 * (double)o->loop.max_epochs : once;
-        o->loop.max_updates = rounded(fmax(passes * n / tokens_an_update(o), FROM_LEAST_UPDATES));
+        o->loop.max_updates =
+            heed__rounded(fmax(passes * n / tokens_an_update(o), FROM_LEAST_UPDATES));
     }
     if (is_free(c, "warmup"))
-        o->loop.warmup = (int64_t)clamp((double)o->loop.max_updates / 8, 0, 20);
+        o->loop.warmup = (int64_t)heed__clamp((double)o->loop.max_updates / 8, 0, 20);
 }
 
 static heed_status choose(struct chooser *c, bool measured, const heed_allocator *allocator,
@@ -302,7 +290,8 @@ static heed_status choose(struct chooser *c, bool measured, const heed_allocator
         return err->status;
     choose_dropout(c);
     if (needs_total(&c->r->train) && is_free(c, "warmup"))
-        c->r->train.loop.warmup = (int64_t)clamp((double)c->r->train.loop.max_updates / 8, 0, 800);
+        c->r->train.loop.warmup =
+            (int64_t)heed__clamp((double)c->r->train.loop.max_updates / 8, 0, 800);
     if (free_schedule)
         choose_rate(c);
     choose_validation(c);
@@ -317,18 +306,6 @@ static void say(const heed_log_sink *log, const char *line)
         log->write(log->context, HEED_LOG_INFO, line);
 }
 
-static const char *duration(double seconds, char text[48])
-{
-    const long long minutes = (long long)(seconds / 60 + 0.5);
-    if (minutes < 1)
-        snprintf(text, 48, "less than a minute");
-    else if (minutes < 100)
-        snprintf(text, 48, "about %lld min", minutes);
-    else
-        snprintf(text, 48, "about %lld h %lld min", minutes / 60, minutes % 60);
-    return text;
-}
-
 static void say_model(const struct chooser *c, const heed_log_sink *log)
 {
     const heed_train_options *o = &c->r->train;
@@ -341,7 +318,7 @@ static void say_model(const struct chooser *c, const heed_log_sink *log)
     if (learns_pieces(o))
         snprintf(pieces, sizeof pieces, ", %lld pieces", (long long)o->vocab_size);
     snprintf(line, sizeof line, "%lld pairs, about %lld target tokens: %s%s%s%s",
-             (long long)c->text.pairs, (long long)rounded(c->text.target_tokens),
+             (long long)c->text.pairs, (long long)heed__rounded(c->text.target_tokens),
              c->preset ? "preset " : "the model as given", c->preset ? c->preset : "",
              !c->preset                            ? ""
              : c->text.target_tokens < SMALL_LEAST ? " (small from a million on)"
@@ -357,7 +334,7 @@ static void say_length(const struct chooser *c, const heed_log_sink *log)
     char line[256], time[48], why[128] = "";
     if (c->seconds > 0)
         snprintf(why, sizeof why, ", %s here (%.2g s each, measured)%s",
-                 duration((double)o->loop.max_updates * c->seconds / SHARE, time), c->seconds,
+                 heed__duration((double)o->loop.max_updates * c->seconds / SHARE, time), c->seconds,
                  !c->short_of_time         ? ""
                  : o->loop.max_minutes > 0 ? ": what --max-minutes leaves time for"
                                            : ": an hour; more with --max-minutes");

@@ -41,5 +41,9 @@ typedef struct heed__update_size {
 } heed__update_size;
 heed_status heed__measure_update(const heed_recipe *r, const heed__update_size *size,
                                  const heed_allocator *allocator, double *seconds, heed_error *err);
+/* The same for any model and batch. */
+heed_status heed__time_updates(const heed_model_config *config, const heed_batch *batch,
+                               int64_t accumulate, int threads, const heed_allocator *allocator,
+                               double *seconds, heed_error *err);
 
 #endif

@@ -2,12 +2,10 @@
  * change when a run is resumed, and which another model brings. */
 #include "base/error.h"
 #include "base/option_parse.h"
-#include "data/corpus_parts.h"
 #include "engine/model_directory.h"
+#include "task/run_options.h"
 #include "task/translation.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const heed_option fields[] = {
@@ -36,69 +34,25 @@ heed_status heed_recipe_parse(heed_recipe *recipe, int count, const char *const 
 
 /* ---- what was not given ---- */
 
-/* A name that does not exist stays as it is: whoever opens it says so; behind it stays a share. */
-static const char *absolute(const char *name, heed_arena *arena)
-{
-    heed__pathname full, path;
-    double share;
-    if (!name || heed__share_split(name, path, &share, NULL) || !realpath(path, full))
-        return name;
-    const char *const rest = name + strlen(path);
-    size_t n = strlen(full), more = strlen(rest) + 1;
-    char *copy = heed_arena_allocate(arena, n + more);
-    if (copy) {
-        memcpy(copy, full, n);
-        memcpy(copy + n, rest, more);
-    }
-    return copy;
-}
-
-static heed_status absolute_list(heed_option_list *list, heed_arena *arena, heed_error *err)
-{
-    const char **items = heed_arena_allocate(arena, sizeof *items * (size_t)(list->count + 1));
-    for (int i = 0; items && i < list->count; i++)
-        if (!(items[i] = absolute(list->items[i], arena)))
-            items = NULL;
-    if (!items)
-        return heed__fail(err, HEED_MEMORY, "out of memory for options");
-    list->items = items;
-    return HEED_OK;
-}
-
 heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error *err)
 {
-    heed_train_options *o = &r->train;
-    heed_option_list *lists[] = {&o->source,       &o->target,       &o->tsv,
-                                 &o->valid_source, &o->valid_target, &o->valid_tsv};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (absolute_list(lists[i], arena, err))
-            return HEED_MEMORY;
-    o->from = absolute(o->from, arena);
-    o->vocab = absolute(o->vocab, arena);
-    o->source_vocab = absolute(o->source_vocab, arena);
-    o->target_vocab = absolute(o->target_vocab, arena);
-    return HEED_OK;
+    static const char *const files[] = {"source",       "target",       "tsv",  "valid-source",
+                                        "valid-target", "valid-tsv",    "from", "vocab",
+                                        "source-vocab", "target-vocab", NULL};
+    return heed__options_absolute(&heed__recipe_set, r, files, arena, err);
 }
 
 void heed__recipe_resolve(heed_recipe *r)
 {
     heed_train_options *o = &r->train;
-    if (!o->loop.threads) {
-        heed_machine m;
-        heed_machine_describe(&m);
-        o->loop.threads = m.threads;
-    }
-    if (o->loop.rate == 0)
-        o->loop.rate = o->loop.schedule == HEED_SCHEDULE_NOAM ? 1 : 0.001;
+    heed__loop_resolve(&o->loop);
     if (!o->vocab_size && o->tokens == HEED_TOKENS_SENTENCEPIECE)
         o->vocab_size = 8000;
 }
 
 bool heed__recipe_given(const heed_recipe *r, const heed_recipe *plain, const char *name)
 {
-    const heed_option *o = heed__option_find(&heed__recipe_set, name, strlen(name));
-    return heed_option_origin_of(&r->origins, name) != HEED_OPTION_BY_DEFAULT ||
-           !heed__option_same(o, (const char *)r + o->offset, (const char *)plain + o->offset);
+    return heed__option_given(&heed__recipe_set, &r->origins, r, plain, name);
 }
 
 /* ---- on disk ---- */
@@ -106,15 +60,9 @@ bool heed__recipe_given(const heed_recipe *r, const heed_recipe *plain, const ch
 heed_status heed_recipe_open(const char *folder, heed_recipe *recipe, heed_arena *arena,
                              heed_error *err)
 {
-    heed__pathname path;
-    heed_status status = heed__pathname_format(path, err, "%s/training/options.json", folder);
-    if (status)
-        return status;
-    if (!heed__folder_exists(path))
-        return heed__fail(err, HEED_IO, "cannot resume '%.400s': there is no training in it",
-                          folder);
-    const char *const words[] = {"--config", path};
-    return heed_recipe_parse(recipe, 2, words, arena, err);
+    const char *words[2];
+    heed_status status = heed__stored_options(folder, arena, words, err);
+    return status ? status : heed_recipe_parse(recipe, 2, words, arena, err);
 }
 
 /* ---- on resume ---- */

@@ -2,10 +2,10 @@
  * would be in vain. */
 #include "base/option_parse.h"
 #include "model/model_class.h"
+#include "task/run_options.h"
 #include "task/translation.h"
 #include "vocab/vocabulary.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static heed_status check_files(const heed_train_options *o, heed_error *err)
@@ -99,67 +99,10 @@ static heed_status check_tokens(const heed_train_options *o, heed_error *err)
 
 static heed_status check_training(const heed_train_options *o, heed_error *err)
 {
-    bool total =
-        o->loop.schedule == HEED_SCHEDULE_COSINE || o->loop.schedule == HEED_SCHEDULE_LINEAR;
-    if (total && !o->loop.max_updates)
-        return heed__fail(err, HEED_ARGUMENT, "--schedule %s needs --max-updates to end at",
-                          o->loop.schedule == HEED_SCHEDULE_COSINE ? "cosine" : "linear");
-    if (total && o->loop.warmup >= o->loop.max_updates)
-        return heed__fail(err, HEED_ARGUMENT,
-                          "--warmup is %lld, expected less than the %lld of --max-updates",
-                          (long long)o->loop.warmup, (long long)o->loop.max_updates);
-    if ((o->loop.schedule == HEED_SCHEDULE_NOAM ||
-         o->loop.schedule == HEED_SCHEDULE_INVERSE_SQRT) &&
-        !o->loop.warmup)
-        return heed__fail(err, HEED_ARGUMENT, "this --schedule needs a --warmup of at least 1");
-    if (o->loop.weight_decay > 0 && o->loop.optimizer != HEED_ADAMW)
-        return heed__fail(err, HEED_ARGUMENT, "--weight-decay needs --optimizer adamw");
-    if (o->loop.momentum > 0 && (o->loop.optimizer == HEED_ADAM || o->loop.optimizer == HEED_ADAMW))
-        return heed__fail(err, HEED_ARGUMENT, "--momentum needs --optimizer sgd or rmsprop");
-    if (o->loop.rate_floor > 0 && !total)
-        return heed__fail(err, HEED_ARGUMENT, "--rate-floor needs --schedule cosine or linear");
-    if (o->loop.rate_floor > o->loop.rate)
-        return heed__fail(err, HEED_ARGUMENT,
-                          "--rate-floor is %g, expected at most the %g of --rate",
-                          o->loop.rate_floor, o->loop.rate);
     if (o->valid_metric != HEED_VALID_LOSS && !o->valid_lines)
         return heed__fail(err, HEED_ARGUMENT,
                           "--valid-lines 0 translates nothing: it needs --valid-metric loss");
-    if (!o->loop.valid_every && o->loop.valid_minutes == 0 && !o->loop.max_updates &&
-        !o->loop.max_epochs && o->loop.max_minutes == 0)
-        return heed__fail(err, HEED_ARGUMENT,
-                          "nothing would ever stop this run: give --max-updates, --max-epochs, "
-                          "--max-minutes or --valid-every");
-    return HEED_OK;
-}
-
-/* ---- names ---- */
-
-/* training/options.json holds names as they are from the root on. */
-static heed_status check_name(const heed_option *o, const char *name, heed_error *err)
-{
-    heed__pathname full;
-    const char *kept = name && realpath(name, full) ? full : name;
-    if (!kept || heed_utf8_valid(kept, strlen(kept), NULL))
-        return HEED_OK;
-    return heed__fail(err, HEED_ARGUMENT,
-                      "--%s is '%.300s', expected UTF-8: a run could not be resumed otherwise",
-                      o->name, kept);
-}
-
-static heed_status check_names(const heed_recipe *r, heed_error *err)
-{
-    heed_status status = HEED_OK;
-    for (int i = 0; !status && i < heed__recipe_set.count; i++) {
-        const heed_option *o = &heed__recipe_set.fields[i];
-        const void *value = (const char *)r + o->offset;
-        const heed_option_list *list = value;
-        if (o->type == HEED_OPTION_TYPE_TEXT)
-            status = check_name(o, *(const char *const *)value, err);
-        for (int k = 0; o->type == HEED_OPTION_TYPE_LIST && !status && k < list->count; k++)
-            status = check_name(o, list->items[k], err);
-    }
-    return status;
+    return heed__loop_check(&o->loop, err);
 }
 
 /* ---- what would be in vain ---- */
@@ -269,7 +212,7 @@ heed_status heed__recipe_check(const heed_recipe *r, heed_error *err)
     if (!status)
         status = check_arch(r, err);
     if (!status)
-        status = check_names(r, err);
+        status = heed__options_check_names(&heed__recipe_set, r, err);
     if (!status)
         status = check_vocabularies(r, err);
     if (!status)

@@ -1,5 +1,5 @@
-/* update_speed.c: how long an update of a recipe takes here.  The model is built with random
- * weights and trained on made-up sentences; the first update, which asks for memory, is not
+/* update_speed.c: how long an update takes here.  The model is built with random weights and trained
+ * on one batch, a translator's on made-up sentences; the first update, which asks for memory, is not
  * counted.  The fastest of the others counts, with a tenth more: neighbours that are busy for a
  * moment say nothing about the next hour. */
 #include "model/model_class.h"
@@ -15,12 +15,71 @@ struct trial {
     heed_model *model;
     heed_tape *tape;
     heed_optimizer *optimizer;
-    heed_batch batch;
+    const heed_batch *batch;
+    int64_t accumulate;
     uint64_t step;
 };
 
-static heed_status make_batch(struct trial *x, const heed_recipe *r, const heed__update_size *size,
-                              heed_arena *arena, heed_error *err)
+static heed_status one_update(struct trial *x, heed_error *err)
+{
+    heed_params *p = heed_model_params(x->model);
+    const int threads = heed_tape_threads(x->tape);
+    const double weight = 1.0 / (double)(x->batch->wanted_count * x->accumulate);
+    for (int64_t i = 0; i < x->accumulate; i++) {
+        double nll;
+        heed_tape_reset(x->tape);
+        heed_tape_step(x->tape, x->step, (uint32_t)i, 0);
+        heed_tensor *loss = heed_model_loss(x->model, x->tape, x->batch, weight, &nll);
+        if (heed_backward(x->tape, loss))
+            return heed__fail(err, heed_tape_error(x->tape)->status, "%s",
+                              heed_tape_error(x->tape)->text);
+    }
+    x->step++;
+    heed_clip_norm(p, 1, threads);
+    heed_optimizer_step(x->optimizer, 1e-6, threads);
+    return HEED_OK;
+}
+
+static heed_status time_updates(struct trial *x, double *seconds, heed_error *err)
+{
+    heed_status status = one_update(x, err);
+    double best = INFINITY, spent = 0;
+    for (int i = 0; !status && (i < LEAST_UPDATES || spent < LEAST_SECONDS); i++) {
+        const double begin = heed_clock_seconds();
+        status = one_update(x, err);
+        const double took = heed_clock_seconds() - begin;
+        best = fmin(best, took);
+        spent += took;
+    }
+    *seconds = MORE * best;
+    return status;
+}
+
+heed_status heed__time_updates(const heed_model_config *config, const heed_batch *batch,
+                               int64_t accumulate, int threads, const heed_allocator *allocator,
+                               double *seconds, heed_error *err)
+{
+    struct trial x = {.batch = batch, .accumulate = accumulate};
+    const heed_tape_options tape = {.allocator = allocator, .threads = threads, .seed = 1};
+    heed_status status = HEED_OK;
+    if ((x.model = heed_model_new(config, 1, allocator, err)) == NULL ||
+        (x.tape = heed_tape_new(&tape, err)) == NULL ||
+        (x.optimizer = heed_optimizer_new(heed_model_params(x.model),
+                                          &(heed_optimizer_options){.kind = HEED_ADAM}, allocator,
+                                          err)) == NULL)
+        status = err->status;
+    if (!status)
+        status = time_updates(&x, seconds, err);
+    heed_optimizer_free(x.optimizer);
+    heed_tape_free(x.tape);
+    heed_model_free(x.model);
+    return status;
+}
+
+/* ---- translation ---- */
+
+static heed_status make_batch(heed_batch *batch, const heed_recipe *r,
+                              const heed__update_size *size, heed_arena *arena, heed_error *err)
 {
     int64_t n = r->train.batch_tokens / size->target_tokens;
     int64_t most =
@@ -39,66 +98,20 @@ static heed_status make_batch(struct trial *x, const heed_recipe *r, const heed_
         source[i] = (heed_tokens){id + i * most, size->source_tokens - 1};
         target[i] = (heed_tokens){id + i * most, size->target_tokens - 1};
     }
-    return heed_batch_pack(arena, NULL, source, target, n, &x->batch, err);
-}
-
-static heed_status one_update(struct trial *x, const heed_recipe *r, heed_error *err)
-{
-    heed_params *p = heed_model_params(x->model);
-    const int threads = heed_tape_threads(x->tape);
-    const double weight = 1.0 / (double)(x->batch.target.rows->rows * r->train.loop.accumulate);
-    for (int64_t i = 0; i < r->train.loop.accumulate; i++) {
-        double nll;
-        heed_tape_reset(x->tape);
-        heed_tape_step(x->tape, x->step, (uint32_t)i, 0);
-        heed_tensor *loss = heed_model_loss(x->model, x->tape, &x->batch, weight, &nll);
-        if (heed_backward(x->tape, loss))
-            return heed__fail(err, heed_tape_error(x->tape)->status, "%s",
-                              heed_tape_error(x->tape)->text);
-    }
-    x->step++;
-    heed_clip_norm(p, 1, threads);
-    heed_optimizer_step(x->optimizer, 1e-6, threads);
-    return HEED_OK;
-}
-
-static heed_status time_updates(struct trial *x, const heed_recipe *r, double *seconds,
-                                heed_error *err)
-{
-    heed_status status = one_update(x, r, err);
-    double best = INFINITY, spent = 0;
-    for (int i = 0; !status && (i < LEAST_UPDATES || spent < LEAST_SECONDS); i++) {
-        const double begin = heed_clock_seconds();
-        status = one_update(x, r, err);
-        const double took = heed_clock_seconds() - begin;
-        best = fmin(best, took);
-        spent += took;
-    }
-    *seconds = MORE * best;
-    return status;
+    return heed_batch_pack(arena, NULL, source, target, n, batch, err);
 }
 
 heed_status heed__measure_update(const heed_recipe *r, const heed__update_size *size,
                                  const heed_allocator *allocator, double *seconds, heed_error *err)
 {
-    struct trial x = {0};
+    heed_batch batch;
     heed_model_config config = r->model;
-    const heed_tape_options tape = {
-        .allocator = allocator, .threads = (int)r->train.loop.threads, .seed = 1};
     heed__model_reads_text(&config, size->vocabulary, size->vocabulary);
     heed_arena *arena = heed_arena_new(allocator, err);
-    heed_status status = arena ? make_batch(&x, r, size, arena, err) : HEED_MEMORY;
-    if (!status && ((x.model = heed_model_new(&config, 1, allocator, err)) == NULL ||
-                    (x.tape = heed_tape_new(&tape, err)) == NULL ||
-                    (x.optimizer = heed_optimizer_new(heed_model_params(x.model),
-                                                      &(heed_optimizer_options){.kind = HEED_ADAM},
-                                                      allocator, err)) == NULL))
-        status = err->status;
+    heed_status status = arena ? make_batch(&batch, r, size, arena, err) : HEED_MEMORY;
     if (!status)
-        status = time_updates(&x, r, seconds, err);
-    heed_optimizer_free(x.optimizer);
-    heed_tape_free(x.tape);
-    heed_model_free(x.model);
+        status = heed__time_updates(&config, &batch, r->train.loop.accumulate,
+                                    (int)r->train.loop.threads, allocator, seconds, err);
     heed_arena_free(arena);
     return status;
 }
