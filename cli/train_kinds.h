@@ -53,7 +53,7 @@ typedef struct train_kind {
 } train_kind;
 
 /* The kinds beside translation, which is what `heed train` does where nothing says otherwise. */
-#define TRAIN_OTHERS_LIST(X)
+#define TRAIN_OTHERS_LIST(X) X(encoder)
 #define TRAIN_KIND_LIST(X)                                                                         \
     X(translation)                                                                                 \
     TRAIN_OTHERS_LIST(X)

@@ -263,7 +263,8 @@ static void test_span_figures(void **state)
     assert_false(heed_tags_are_spans((const char *const[]){"NOUN", "O"}, 2));
     assert_false(heed_tags_are_spans((const char *const[]){"O"}, 1));
     assert_int_equal(heed_span_figures_of(tags, 5, wanted, said, length, 3, arena, &f, NULL), 0);
-    /* wanted: a a a | a b | a ?; said: a a | a b | b; right: the first a, and the I-a that begins */
+    /* wanted: a a a | a b | a ?; said: a a | a b | b; right: the first a, and the I-a that
+     * begins */
     assert_int_equal(f.all.wanted, 7);
     assert_int_equal(f.all.said, 5);
     assert_int_equal(f.all.right, 2);

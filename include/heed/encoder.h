@@ -231,7 +231,8 @@ typedef struct heed_encoder_options {
         HEED_LOOP_OPTIONS(owner, at.loop)
 /* What an encoder has not of HEED_MODEL_OPTIONS, and what it has otherwise: for option sets. */
 #define HEED_ENCODER_WITHOUT                                                                       \
-    "decoder-layers cell attend embedding bidirectional reverse input-feeding"
+    "decoder-layers decoder-unit zero-start cell attend embedding bidirectional reverse "          \
+    "input-feeding"
 #define HEED_ENCODER_DEFAULTS                                                                      \
     "arch", "encoder", "encoder-layers", "4", "d", "256", "ff", "1024", "heads", "4", "positions", \
         "learned", "activation", "gelu", "attention-bias", "true", "embedding-scale", "false",     \

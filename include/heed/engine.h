@@ -137,7 +137,7 @@ typedef struct heed_text_config {
      * than the second is cut in itself.  0: not known; no more than 250 are taken at once in any
      * case. */
     int64_t trained_length, trained_longest;
-    bool protects; /* the model knows placeholders */
+    bool protects;    /* the model knows placeholders */
     const char *task; /* what an encoder was trained for: "tag"; NULL: not known */
 } heed_text_config;
 /* Writes config.json, whole or not at all; reads it back.  Texts live in the arena. */

@@ -45,8 +45,8 @@
 #include <heed/attention.h>
 #include <heed/base.h>
 #include <heed/data.h>
-#include <heed/engine.h>
 #include <heed/encoder.h>
+#include <heed/engine.h>
 #include <heed/io.h>
 #include <heed/metric.h>
 #include <heed/model.h>

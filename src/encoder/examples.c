@@ -1,6 +1,6 @@
-/* examples.c: examples with answers from files: label TAB text, pairs of texts, and columns as of
- * CoNLL and CoNLL-U.  Everything is read once and kept: texts in an arena, examples in an array that
- * grows. */
+/* examples.c: examples with answers from files: label TAB text, pairs of texts, and columns as
+ * of CoNLL and CoNLL-U.  Everything is read once and kept: texts in an arena, examples in an
+ * array that grows. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "vocab/vocab_pieces.h"

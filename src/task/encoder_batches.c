@@ -1,7 +1,8 @@
 /* encoder_batches.c: batches of items: their order in an epoch, tokens that are hidden, masks.
  *
- * A batch takes items until it has --batch-tokens; there is no padding, so their lengths need not be
- * alike.  Everything that is drawn comes from (seed, epoch) or (seed, update, micro-batch). */
+ * A batch takes items until it has --batch-tokens; there is no padding, so their lengths need
+ * not be alike.  Everything that is drawn comes from (seed, epoch) or (seed, update, micro-
+ * batch). */
 #include "task/encoder_task.h"
 
 #include <math.h>
@@ -57,8 +58,8 @@ static void hide_some(struct making *m, int32_t *id, int64_t n)
             id[i] = instead;
 }
 
-/* Devlin et al. 2019, section 3.1: of the chosen tokens 80 in 100 become [MASK], 10 another token, 10
- * stay; the loss is of the chosen ones alone. */
+/* Devlin et al. 2019, section 3.1: of the chosen tokens 80 in 100 become [MASK], 10 another
+ * token, 10 stay; the loss is of the chosen ones alone. */
 static void mask_some(struct making *m, int32_t *id, int64_t n, int64_t first_row)
 {
     const heed_special_ids ids = heed_vocab_special(m->t->vocab);

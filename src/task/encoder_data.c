@@ -1,5 +1,5 @@
-/* encoder_data.c: what an encoder learns from: examples, or plain text cut into blocks, as sequences
- * of tokens; the vocabulary, learned from the same text where none is given. */
+/* encoder_data.c: what an encoder learns from: examples, or plain text cut into blocks, as
+ * sequences of tokens; the vocabulary, learned from the same text where none is given. */
 #include "base/file.h"
 #include "base/min_max.h"
 #include "task/encoder_task.h"

@@ -1,14 +1,14 @@
-/* encoder_defaults.c: what an encoder's run does where nothing was asked for.  Everything follows
- * from the task, the number of tokens N, reckoned from the bytes, and the time there is:
+/* encoder_defaults.c: what an encoder's run does where nothing was asked for.  Everything
+ * follows from the task, the number of tokens N, reckoned from the bytes, and the time there is:
  *
  *   pieces of the vocabulary  11 N^1/2, from 1000 to 8000; mlm: to 16000
- *   model                     2 layers of d 128 below 200,000 tokens, else 3 of d 192; mlm: bert-mini
+ *   model                     2 layers of d 128 below 200,000 tokens, else 3 of d 192; mlm: mini
  *   updates                   so many passes as N^1/2 asks for, but no more than fit into the time
  *   dropout                   much, since each example is seen often, and tokens are hidden
  *   rate                      rises in a tenth of the updates, then falls in a straight line to 0
  *
- * From another model: three passes at a small rate.  Times are rounded and stored, so that a resumed
- * run does not choose again. */
+ * From another model: three passes at a small rate.  Times are rounded and stored, so that a
+ * resumed run does not choose again. */
 #include "model/model_class.h"
 #include "task/defaults.h"
 #include "task/encoder_task.h"

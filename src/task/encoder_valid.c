@@ -1,6 +1,6 @@
-/* encoder_valid.c: how good an encoder is on its validation set: the loss; accuracy of labels, tags
- * and masked tokens; F1 of spans; rank correlation of cosines with scores, or how often a text finds
- * its partner among the others of a batch. */
+/* encoder_valid.c: how good an encoder is on its validation set: the loss; accuracy of labels,
+ * tags and masked tokens; F1 of spans; rank correlation of cosines with scores, or how often a
+ * text finds its partner among the others of a batch. */
 #include "task/encoder_task.h"
 
 #include <math.h>

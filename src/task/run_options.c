@@ -1,5 +1,5 @@
-/* run_options.c: options of a run, whatever its task: which were given, which files they name, which
- * do not go together. */
+/* run_options.c: options of a run, whatever its task: which were given, which files they name,
+ * which do not go together. */
 #include "task/run_options.h"
 #include "base/folder.h"
 #include "base/option_parse.h"

@@ -1,5 +1,5 @@
-/* run_options.h (internal): what the recipes of all tasks do with their options, whatever the struct
- * is that holds them. */
+/* run_options.h (internal): what the recipes of all tasks do with their options, whatever the
+ * struct is that holds them. */
 #ifndef HEED_TASK_RUN_OPTIONS_H
 #define HEED_TASK_RUN_OPTIONS_H
 

@@ -1,7 +1,7 @@
-/* update_speed.c: how long an update takes here.  The model is built with random weights and trained
- * on one batch, a translator's on made-up sentences; the first update, which asks for memory, is not
- * counted.  The fastest of the others counts, with a tenth more: neighbours that are busy for a
- * moment say nothing about the next hour. */
+/* update_speed.c: how long an update takes here.  The model is built with random weights and
+ * trained on one batch, a translator's on made-up sentences; the first update, which asks for
+ * memory, is not counted.  The fastest of the others counts, with a tenth more: neighbours that
+ * are busy for a moment say nothing about the next hour. */
 #include "model/model_class.h"
 #include "task/defaults.h"
 #include <heed/data.h>
