@@ -81,8 +81,9 @@ struct run {
     int64_t lines, tokens, unsent;
     int64_t repaired, first_repaired; /* lines that were not UTF-8, and the first of them */
     int64_t too_long, first_too_long; /* lines that were, and the first of them */
-    int64_t wrong;                    /* lines that could not be read as JSON */
-    int64_t size; /* of all that is to be read, in bytes; 0: progress is not shown */
+    int64_t unprotected, first_unprotected;
+    int64_t wrong; /* lines that could not be read as JSON */
+    int64_t size;  /* of all that is to be read, in bytes; 0: progress is not shown */
     bool shown, told;
     double start, last_shown;
     int percent; /* shown last */
@@ -131,6 +132,8 @@ static heed_status done_line(void *context, const heed_source_line *line, const 
         r->first_repaired = l->number + 1;
     if (t->too_long && r->too_long++ == 0)
         r->first_too_long = l->number + 1;
+    if (t->unprotected && r->unprotected++ == 0)
+        r->first_unprotected = l->number + 1;
     r->wrong += l->wrong[0] != '\0';
     r->lines++;
     r->tokens += t->tokens;
@@ -194,6 +197,10 @@ static bool run_all(struct run *r)
     if (r->too_long)
         complain("lines longer than %zu MB: %lld, the first is line %lld; they are not translated",
                  HEED_LONGEST_LINE >> 20, (long long)r->too_long, (long long)r->first_too_long);
+    if (r->unprotected)
+        complain("lines with addresses, times or the like: %lld, the first is line %lld; this "
+                 "model may change them: it was not trained with --protect",
+                 (long long)r->unprotected, (long long)r->first_unprotected);
     if (r->wrong)
         complain("lines that are no JSON objects to translate: %lld; their \"error\" says why",
                  (long long)r->wrong);

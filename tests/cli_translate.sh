@@ -48,6 +48,19 @@ run translate --model m --json
 exits 0; says '"text":"A B"'
 : >in
 
+# Catches a model without placeholders that changes an address and does not say so, or says it for every line, or
+# of lines that have nothing of the kind.
+printf 'a b\nb 17:30 c\nsee jane@example.org\n' >some
+run translate --model m some
+exits 0
+complains 'heed: lines with addresses, times or the like: 2, the first is line 2; this model may change them: it was not trained with --protect'
+[ "$(wc -l <err)" = 1 ]; verdict $? "it is said $(wc -l <err) times"
+run translate --model m --no-protect some
+exits 0; quiet_err
+printf 'a b\n' >some
+run translate --model m some
+exits 0; quiet_err
+
 # Catches mistakes in the command line that pass, exit other than 2, or dirty stdout.
 run translate --model m --to de
 exits 2; complains "heed: options '--model' and '--to' exclude each other"

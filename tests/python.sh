@@ -18,6 +18,14 @@ rc=$?
 exits 0
 quiet_err
 same wanted out
+# By its name: the library knows where it is, the program that runs it is another one.
+what='translate.py en-de'
+head -n 2 wanted >two
+head -n 2 in >first
+python3 "$tree/examples/translate.py" en-de >out 2>err <first
+rc=$?
+exits 0
+same two out
 what='translate.py nowhere'
 python3 "$tree/examples/translate.py" nowhere >out 2>err <in
 rc=$?

@@ -5,8 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/stat.h>
+
 #include <cmocka.h>
 
+#include "failing_allocator.h"
 #include "temp_folder.h"
 #include "toy_translator.h"
 #include "translate/translator.h"
@@ -316,6 +319,70 @@ static void test_no_directory(void **state)
     assert_non_null(strstr(err.text, "cannot write 'no-such-model/config.json'"));
 }
 
+/* Which of the installed models come from the directory of the test, in their order. */
+static void own_names(const char *models, char names[64])
+{
+    const heed_installed_model *all;
+    int64_t count;
+    heed_error err = {0};
+    names[0] = '\0';
+    assert_int_equal(heed_models_installed(arena, &all, &count, &err), HEED_OK);
+    for (int64_t i = 0; i < count; i++)
+        if (strncmp(all[i].folder, models, strlen(models)) == 0)
+            strcat(strcat(names, all[i].name), " ");
+}
+
+/* Catches an installed model that is not found by its name, a path that is taken for a name, what
+ * is no model in the list, and one that is found twice. */
+static void test_installed(void **state)
+{
+    (void)state;
+    char models[128], names[64];
+    heed_error err = {0};
+    snprintf(models, sizeof models, "%s/models", folder);
+    assert_int_equal(mkdir(models, 0777), 0);
+    setenv("HEED_MODELS", models, 1);
+    own_names(models, names);
+    assert_string_equal(names, "");
+    static const char *const links[] = {"models/xx-yy", "models/aa-bb", "models/.hidden-cc"};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(symlink(folder, in_folder(links[i])), 0);
+    write_plain(in_folder("models/readme"), "", 0);
+    own_names(models, names);
+    assert_string_equal(names, "aa-bb xx-yy ");
+
+    assert_string_equal(heed_model_find("xx-yy", arena, &err), in_folder("models/xx-yy"));
+    assert_string_equal(heed_model_find("xx", arena, &err), "xx");
+    assert_string_equal(heed_model_find("./xx-yy", arena, &err), "./xx-yy");
+    assert_string_equal(heed_model_find(folder, arena, &err), folder);
+    assert_null(heed_model_find(NULL, arena, &err));
+    assert_int_equal(err.status, HEED_ARGUMENT);
+    err = (heed_error){0};
+    heed_translator *tr = heed_translator_open("aa-bb", 1, NULL, &err);
+    heed_engine *engine = heed_engine_open("xx-yy", NULL, &err);
+    assert_string_equal(err.text, "");
+    assert_true(tr && engine);
+    heed_engine_free(engine);
+    heed_translator_free(tr);
+
+    bool found = false;
+    for (int n = 1; !found; n++) { /* no memory anywhere */
+        struct failing f = {.fail_at = n};
+        heed_allocator a = failing_allocator(&f);
+        heed_arena *own = heed_arena_new(&a, NULL);
+        err = (heed_error){0};
+        found = own && heed_model_find("xx-yy", own, &err);
+        assert_true(found || !own || err.status == HEED_MEMORY);
+        heed_arena_free(own);
+        assert_int_equal(f.held, 0);
+    }
+    unsetenv("HEED_MODELS");
+    for (int i = 0; i < 3; i++)
+        unlink(in_folder(links[i]));
+    unlink(in_folder("models/readme"));
+    assert_int_equal(rmdir(models), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +392,7 @@ int main(void)
         cmocka_unit_test_setup(test_broken_directories, reset),
         cmocka_unit_test_setup(test_foreign_weights, reset),
         cmocka_unit_test_setup(test_no_directory, reset),
+        cmocka_unit_test_setup(test_installed, reset),
     };
     return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
 }

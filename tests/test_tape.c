@@ -106,6 +106,31 @@ static void empty_tensors_do_no_harm(void **state)
     heed_tape_free(t);
 }
 
+/* Catches: gradients through memory that is not the tape's any more, whether another step has begun
+ * or not. */
+static void a_loss_of_a_step_that_is_over(void **state)
+{
+    (void)state;
+    heed_tape *t = heed_tape_new(NULL, NULL);
+    for (int begun = 0; begun < 2; begun++) {
+        heed_tensor *loss = heed_sum(t, heed_variable(t, HEED_SHAPE(2, 3), six), HEED_ALL);
+        heed_tape_reset(t);
+        heed_tensor *x = begun ? heed_variable(t, HEED_SHAPE(60, 3), NULL) : NULL;
+        if (begun)
+            heed_square(t, x);
+        assert_int_equal(heed_backward(t, loss), HEED_STATE);
+        expect_error(t, HEED_STATE,
+                     "backward: loss was not recorded from any parameter or variable since the "
+                     "tape was reset");
+        for (int i = 0; x && i < 180; i++)
+            assert_true(heed_tensor_grad(x)[i] == 0);
+        heed_tape_reset(t);
+    }
+    heed_tensor *loss = heed_sum(t, heed_variable(t, HEED_SHAPE(2, 3), six), HEED_ALL);
+    assert_int_equal(heed_backward(t, loss), HEED_OK); /* a reset makes it good again */
+    heed_tape_free(t);
+}
+
 /* Catches: a loss of several numbers, or of none that is trained, taken without a word. */
 static void backward_wants_one_recorded_number(void **state)
 {
@@ -244,6 +269,7 @@ int main(void)
         cmocka_unit_test(null_inputs_are_named),
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(empty_tensors_do_no_harm),
+        cmocka_unit_test(a_loss_of_a_step_that_is_over),
         cmocka_unit_test(backward_wants_one_recorded_number),
         cmocka_unit_test(gradients_go_where_they_should),
         cmocka_unit_test(gradients_flow_through_frozen_parameters),

@@ -15,7 +15,7 @@ extern "C" {
  * sublayers can all be packed is packed: fp32, or, from a directory that `heed convert --quantize`
  * wrote, int8 in the mapped file.  Its stacks may be an encoder and a decoder, or one of them. */
 typedef struct heed_engine heed_engine;
-/* Opens a model directory; its vocabulary is not read. */
+/* Opens a model directory, or an installed model by its name; the vocabulary is not read. */
 heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocator, heed_error *err);
 /* Of a model in memory: one that is packed is copied as it is now, any other is borrowed. */
 heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocator, heed_error *err);
@@ -151,6 +151,21 @@ heed_status heed_vocabs_open(const char *folder, const char *joiner,
                              const heed_allocator *allocator, heed_vocab **source,
                              heed_vocab **target, heed_error *err);
 void heed_vocabs_free(heed_vocab *source, heed_vocab *target);
+
+/* ---- models that are installed ---- */
+
+typedef struct heed_installed_model {
+    const char *name, *folder;
+} heed_installed_model;
+/* Those in the directory that HEED_MODELS names, if it does, then those in share/heed/models of the
+ * place where the library is, then the program; in the tree they were built in, in models/.  In the
+ * order of their names in each place; lives in the arena. */
+heed_status heed_models_installed(heed_arena *arena, const heed_installed_model **models,
+                                  int64_t *count, heed_error *err);
+/* The directory of the first installed model of this name, in the arena; the name itself where it
+ * has a slash, is a directory with a model in it, or that of no installed one: opening it says what
+ * is missing.  NULL after an error. */
+const char *heed_model_find(const char *name, heed_arena *arena, heed_error *err);
 
 /* ---- models of other programs ---- */
 

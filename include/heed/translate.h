@@ -37,8 +37,9 @@ extern "C" {
 #endif
 
 typedef struct heed_translator heed_translator;
-/* Opens a model directory: config.json, model.safetensors, vocabulary.  threads 0: all processors,
- * and for few lines one where the model is small. */
+/* Opens a model directory (config.json, model.safetensors, vocabulary) or an installed model by its
+ * name, as heed_model_find finds it.  threads 0: all processors, and for few lines one where the
+ * model is small. */
 heed_translator *heed_translator_open(const char *folder, int threads,
                                       const heed_allocator *allocator, heed_error *err);
 /* Over a model that somebody else holds, as the trainer does, as it is now; borrows all three. */
@@ -89,6 +90,7 @@ typedef struct heed_translation {
     bool repaired; /* the line was not UTF-8 throughout; U+FFFD took the place of each wrong byte */
     bool loop;     /* as in heed_hypothesis */
     bool too_long; /* the line has more than HEED_LONGEST_LINE bytes and is its own translation */
+    bool unprotected; /* it has addresses, times or the like, and the model no placeholders */
     /* Of the best one, with heed_translator_align: which word of the line each of its words comes
      * from, in Pharaoh's form, "0-0 1-2"; else NULL. */
     const char *alignment;

@@ -69,9 +69,10 @@ heed_engine *heed_engine_open(const char *folder, const heed_allocator *allocato
     heed_model_config config;
     heed_text_config text;
     heed_arena *arena = heed_arena_new(allocator, err);
+    const char *found = arena ? heed_model_find(folder, arena, err) : NULL;
     heed_engine *e = NULL;
-    if (arena && !heed_model_read_config(folder, arena, &config, &text, err))
-        e = heed__engine_open(&config, folder, allocator, err);
+    if (found && !heed_model_read_config(found, arena, &config, &text, err))
+        e = heed__engine_open(&config, found, allocator, err);
     heed_arena_free(arena);
     return e;
 }

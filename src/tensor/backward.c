@@ -184,6 +184,16 @@ heed_status heed__backward_from(heed_tape *t, heed_tensor *const *out, const rea
     return t->error.status;
 }
 
+/* Without looking into x, which may be of a step that is over: its memory is the arena's again. */
+static bool recorded(const heed_tape *t, const heed_tensor *x)
+{
+    for (const heed_opcall *c = t->last; c; c = c->previous)
+        for (int i = 0; i < c->n_out; i++)
+            if (c->out[i] == x)
+                return true;
+    return false;
+}
+
 heed_status heed_backward(heed_tape *t, heed_tensor *loss)
 {
     char text[HEED_SHAPE_TEXT];
@@ -193,13 +203,14 @@ heed_status heed_backward(heed_tape *t, heed_tensor *loss)
         return t->error.status;
     if (!loss)
         return heed__fail(&t->error, HEED_ARGUMENT, "backward: loss is NULL");
+    if (!recorded(t, loss))
+        return heed__fail(&t->error, HEED_STATE,
+                          "backward: loss was not recorded from any parameter or variable since "
+                          "the tape was reset");
     if (loss->rows * loss->cols != 1)
         return heed__fail(&t->error, HEED_SHAPE_ERROR,
                           "backward: loss is %s, expected a single number",
                           heed__shape_text(loss, text));
-    if (!loss->needs_grad)
-        return heed__fail(&t->error, HEED_STATE,
-                          "backward: loss was not recorded from any parameter or variable");
     static const real one = 1;
     return heed__backward_from(t, &loss, &(const real *){&one}, 1);
 }

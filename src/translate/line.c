@@ -226,6 +226,9 @@ heed_status heed__split_line(const heed_vocab *v, const char *text, const heed__
             return heed__fail(err, HEED_MEMORY, "out of memory for a line of text");
         sound = lower;
     }
+    heed__span first;
+    line->unprotected =
+        limits->lacks_placeholders && heed__span_next(sound, length, 0, limits->into, &first);
     struct cutting plain = {v, heed_vocab_special(v), sound, limits, arena, line, 0, NULL},
                    c = plain;
     int64_t spans = 0;
@@ -251,6 +254,7 @@ static heed_status encode_source(const heed_translator *tr, const char *text, he
     const heed__limits limits = {.together = INT32_MAX,
                                  .longest = INT32_MAX,
                                  .protects = tr->protects,
+                                 .lacks_placeholders = tr->lacks_placeholders,
                                  .capitals = tr->capitals,
                                  .names = tr->names,
                                  .into = tr->into};
@@ -329,7 +333,7 @@ static bool wants_space(const char *before, size_t length, const char *after)
 heed_status heed__join_parts(const heed_translation *part, int64_t parts, heed_arena *arena,
                              heed_translation *out, heed_error *err)
 {
-    heed_translation sum = {.repaired = out->repaired};
+    heed_translation sum = {.repaired = out->repaired, .unprotected = out->unprotected};
     size_t bytes = 1;
     for (int64_t i = 0; i < parts; i++) {
         sum.tokens += part[i].tokens;

@@ -22,13 +22,15 @@ static heed__limits limits_of(const heed_translator *tr)
         heed__min(heed_engine_configuration(tr->engine)->longest - 1, WHOLE); /* and EOS */
     if (tr->trained_longest)
         longest = heed__min(longest, tr->trained_longest);
-    return (heed__limits){tr->trained_length ? heed__min(longest, tr->trained_length) : longest,
-                          longest,
-                          tr->protects,
-                          tr->capitals,
-                          tr->names,
-                          tr->into,
-                          tr->knows_letters ? tr->characters : NULL};
+    return (heed__limits){.together =
+                              tr->trained_length ? heed__min(longest, tr->trained_length) : longest,
+                          .longest = longest,
+                          .protects = tr->protects,
+                          .lacks_placeholders = tr->lacks_placeholders,
+                          .capitals = tr->capitals,
+                          .names = tr->names,
+                          .into = tr->into,
+                          .characters = tr->knows_letters ? tr->characters : NULL};
 }
 
 static bool is_piece(const heed_vocab *v, int32_t id, const char *piece)
@@ -99,6 +101,7 @@ static heed_status place_parts(const heed__line_queue *b, heed__queued_line *e, 
                                                : e->line.copied ? e->line.copied
                                                                 : "",
                                        .repaired = e->line.repaired,
+                                       .unprotected = e->line.unprotected,
                                        .too_long = e->line.too_long};
     if (to && parts > 1)
         to = heed__take(arena, parts, sizeof *to, err);
@@ -267,6 +270,7 @@ heed_status heed__line_queue_deliver(const heed__line_queue *b, heed__part *part
     for (int64_t k = 0; k < part->outs; k++) {
         part->out[k] = t[k];
         part->out[k].repaired = e->line.repaired;
+        part->out[k].unprotected = e->line.unprotected;
         if (t[k].text && heed__translation_keep(&part->out[k], arena, err))
             return HEED_MEMORY;
     }

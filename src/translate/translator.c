@@ -50,7 +50,8 @@ void heed__translator_trained(heed_translator *tr, const heed_text_config *text,
     tr->names = names;
     tr->trained_length = text->trained_length;
     tr->trained_longest = text->trained_longest;
-    tr->protects = tr->knows_placeholders = text->protects;
+    tr->knows_placeholders = text->protects;
+    heed_translator_protect(tr, true);
     tr->capitals = tr->knows_letters = text->tokens != HEED_WHITESPACE;
 }
 
@@ -99,7 +100,8 @@ heed_translator *heed_translator_open(const char *folder, int threads,
     heed_translator *tr = begin(allocator, threads, err);
     if (!tr)
         return NULL;
-    if (read_folder(tr, folder, err)) {
+    const char *found = heed_model_find(folder, tr->lines, err);
+    if (!found || read_folder(tr, found, err)) {
         heed_translator_free(tr);
         return NULL;
     }
@@ -179,6 +181,7 @@ void heed_translator_protect(heed_translator *tr, bool on)
     if (!tr)
         return;
     tr->protects = tr->knows_placeholders && on;
+    tr->lacks_placeholders = !tr->knows_placeholders && on;
 }
 
 void heed_translator_capitals(heed_translator *tr, bool on)

@@ -29,6 +29,7 @@ struct heed_translator {
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     bool knows_placeholders, protects;       /* the model does; spans travel as such */
+    bool lacks_placeholders;                 /* they would, if it did */
     heed__language into;                     /* as the directory's name says */
     const heed__names *names;                /* NULL: none are copied */
     heed__names *own_names;                  /* only where the translator opened them itself */
@@ -74,7 +75,7 @@ typedef struct heed__line {
     int64_t parts; /* 0: the line is empty, or */
     const char
         *copied; /* it is its own translation, as where it has nothing but spans; else NULL */
-    bool repaired, all_caps, too_long;
+    bool repaired, all_caps, too_long, unprotected;
 } heed__line;
 /* One line in, one line out: line ends inside become spaces. */
 void heed__remove_line_ends(char *text);
@@ -86,6 +87,7 @@ typedef struct heed__limits {
     int64_t together;         /* of several sentences */
     int64_t longest;          /* of one; not less */
     bool protects;            /* spans become placeholders, HEED_PLACEHOLDERS of them at most */
+    bool lacks_placeholders;  /* a line with a span is known by it */
     bool capitals;            /* a line in capitals is one in small letters */
     const heed__names *names; /* NULL, or names that are hardly known become placeholders too */
     heed__language into;
