@@ -33,6 +33,12 @@ heed_status heed__file_save(const char *path, const void *bytes, size_t size,
  * replace it, as above, are safe. */
 heed_status heed__file_map(const char *path, const void **bytes, size_t *size, heed_error *err);
 void heed__file_unmap(const void *bytes, size_t size);
+/* file_gzip.c: the same of a file that may be packed by gzip: what it holds.  Not for
+ * heed__file_forget: what was unpacked cannot be read again. */
+heed_status heed__file_map_unpacked(const char *path, const void **bytes, size_t *size,
+                                    heed_error *err);
+/* The first bytes of what packed bytes hold, at most `capacity`; 0 if they are not packed. */
+size_t heed__gzip_begin(const void *bytes, size_t size, void *to, size_t capacity);
 /* Lets the kernel drop the whole pages among these bytes of a mapping; they are read again on the
  * next access. */
 void heed__file_forget(const void *bytes, size_t size);

@@ -62,7 +62,8 @@ static int find_parts(const struct filling *f, const heed__name_rule *rule, int 
     for (const char *from = rule->from; from && n < MOST_PARTS; n++) {
         char name[512];
         const char *bar = strchr(from, '|');
-        with_layer(from, bar ? (size_t)(bar - from) : strlen(from), layer, name, sizeof name);
+        with_layer(from, bar ? (size_t)(bar - from) : strlen(from), layer + f->m->first_layer, name,
+                   sizeof name);
         part[n] = heed__found_named(f->m, name);
         if (!part[n]) {
             heed__found_fail(f->m->found, f->err, "tensor '%.200s' is missing", name);
@@ -124,6 +125,18 @@ static heed_status fill_matrix(const struct filling *f, const heed_param_info *i
     return column == out ? HEED_OK : wrong_shape(f, info->name, part[0], in, out);
 }
 
+/* A table that is stored as the matrix of its transpose. */
+static heed_status fill_turned(const struct filling *f, heed_tensor *x, const heed__found_tensor *t)
+{
+    const int64_t rows = heed_tensor_rows(x), cols = heed_tensor_cols(x);
+    heed_real *to = heed_tensor_data(x);
+    const float *from = values_of(f, t);
+    for (int64_t r = 0; from && r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            to[r * cols + c] = (heed_real)from[c * rows + r];
+    return from ? HEED_OK : HEED_MEMORY;
+}
+
 /* Vectors and tables, one behind the other. */
 static heed_status fill_plain(const struct filling *f, const heed_param_info *info,
                               const heed__found_tensor *const *part, int parts)
@@ -131,6 +144,12 @@ static heed_status fill_plain(const struct filling *f, const heed_param_info *in
     const int64_t count = heed_tensor_count(info->tensor);
     heed_real *to = heed_tensor_data(info->tensor);
     int64_t at = 0;
+    const bool turned = f->m->in_out && parts == 1 && info->role == HEED_ROLE_TABLE &&
+                        part[0]->rank == 2 && part[0]->dim[1] != heed_tensor_cols(info->tensor) &&
+                        part[0]->dim[0] == heed_tensor_cols(info->tensor) &&
+                        part[0]->dim[1] == heed_tensor_rows(info->tensor);
+    if (turned)
+        return fill_turned(f, info->tensor, part[0]);
     for (int i = 0; i < parts; i++) {
         const heed__found_tensor *t = part[i];
         const bool table = info->role == HEED_ROLE_TABLE;

@@ -19,7 +19,7 @@ static const struct {
     {HEED__HUGGING_FACE, "Hugging Face", heed__describe_hugging_face},
     {HEED__GGUF_FILE, "llama.cpp", heed__describe_gguf},
     {HEED__LLAMA2C, "llama2.c", heed__describe_llama2c},
-    {HEED__MARIAN, "Marian", NULL},
+    {HEED__MARIAN, "Marian", heed__describe_marian},
     {HEED__WEIGHTS_ALONE, "weights alone", NULL},
 };
 #define PUBLISHERS (sizeof publishers / sizeof *publishers)
@@ -80,9 +80,9 @@ heed_status heed__found_understand(heed__found_model *m, heed_error *err)
     return status ? status
                   : heed__found_fail(m->found, err,
                                      "its weights can be read, but heed does not compute this kind "
-                                     "of model; it computes CTranslate2's Transformers and Hugging "
-                                     "Face's marian, bert, gpt2 and llama, llama2.c's and GGUF's "
-                                     "llama");
+                                     "of model; it computes CTranslate2's and Marian's Transformers, "
+                                     "Hugging Face's marian, bert, gpt2 and llama, llama2.c's and "
+                                     "GGUF's llama");
 }
 
 heed_status heed__found_open(heed__found_model *m, const char *path,

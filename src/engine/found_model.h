@@ -33,6 +33,7 @@ typedef struct heed__found_model {
     int32_t start;                /* what a decoder reads first; -1: as the vocabulary says */
     const heed__name_rule *rules;
     size_t rule_count;
+    int first_layer;    /* the number of the first layer in names */
     bool in_out;        /* matrices are (in, out), not (out, in) */
     bool ends_at_10000; /* sinusoids: the slowest frequency is 1/10000 */
     int64_t first;      /* position of the first token */
@@ -70,6 +71,7 @@ heed_engine *heed__found_engine(const char *path, const heed_model_config *confi
 
 heed_status heed__describe_ct2(heed__found_model *m, heed_error *err);
 heed_status heed__describe_hugging_face(heed__found_model *m, heed_error *err);
+heed_status heed__describe_marian(heed__found_model *m, heed_error *err);
 heed_status heed__describe_llama2c(heed__found_model *m, heed_error *err);
 heed_status heed__describe_gguf(heed__found_model *m, heed_error *err);
 /* Of Hugging Face: configuration and rules, not the vocabulary. */

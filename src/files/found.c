@@ -105,7 +105,7 @@ heed_status heed__found_map(heed__found *f, const char *path, const void **bytes
     struct heed__found_mapping *m = heed__found_take(f, 1, sizeof *m, err);
     if (!m)
         return HEED_MEMORY;
-    heed_status status = heed__file_map(path, bytes, size, err);
+    heed_status status = heed__file_map_unpacked(path, bytes, size, err);
     if (!status) {
         *m = (struct heed__found_mapping){*bytes, *size, f->mapping};
         f->mapping = m;

@@ -19,16 +19,17 @@ static bool ends_with(const char *name, const char *ending)
 /* ---- files ---- */
 
 struct look {
-    const unsigned char *bytes;
+    const unsigned char *bytes; /* of a file that is packed by gzip, the first that it holds */
     size_t size;
-    const char *path;
+    const char *path; /* without .gz */
 };
 
+/* Marian's begins with 64 bits of 1. */
 static bool looks_ct2(const struct look *l)
 {
     heed__byte_cursor c = heed__bytes_over(l->bytes, l->size);
-    const uint32_t version = heed__read_u32(&c);
-    return version >= 1 && version <= 6 && ends_with(l->path, "model.bin");
+    const uint32_t version = heed__read_u32(&c), next = heed__read_u32(&c);
+    return version >= 1 && version <= 6 && next != 0 && ends_with(l->path, "model.bin");
 }
 
 static bool looks_gguf(const struct look *l)
@@ -61,6 +62,14 @@ static bool looks_npz(const struct look *l)
     return npy || (heed__is_zip(l->bytes, l->size) && ends_with(l->path, ".npz"));
 }
 
+/* An archive's list of names is at its end. */
+static bool looks_marian_npz(const struct look *l)
+{
+    static const char name[] = "special:model.yml.npy";
+    const size_t end = l->size < (1 << 20) ? l->size : 1 << 20;
+    return looks_npz(l) && memmem(l->bytes + l->size - end, end, name, sizeof name - 1);
+}
+
 static bool looks_onnx(const struct look *l)
 {
     return ends_with(l->path, ".onnx");
@@ -84,6 +93,7 @@ static const struct {
 } kinds[] = {
     {looks_gguf, HEED__GGUF_FILE, heed__gguf_read},
     {looks_lex, HEED__WEIGHTS_ALONE, heed__lex_read},
+    {looks_marian_npz, HEED__MARIAN, heed__npz_read},
     {looks_npz, HEED__WEIGHTS_ALONE, heed__npz_read},
     {looks_onnx, HEED__WEIGHTS_ALONE, heed__onnx_read},
     {looks_pytorch, HEED__WEIGHTS_ALONE, heed__pytorch_read},
@@ -95,17 +105,26 @@ static const struct {
 static heed_status look_at(const char *path, heed__recognised *r, heed_error *err)
 {
     const void *bytes;
-    struct look l = {.path = path};
-    heed_status status = heed__file_map(path, &bytes, &l.size, err);
+    size_t size;
+    unsigned char begin[4096];
+    heed__pathname plain;
+    struct look l = {.path = plain};
+    heed_status status = heed__pathname_format(plain, err, "%s", path);
+    if (!status)
+        status = heed__file_map(path, &bytes, &size, err);
     if (status)
         return status;
-    l.bytes = bytes;
+    const size_t unpacked = heed__gzip_begin(bytes, size, begin, sizeof begin);
+    if (unpacked && ends_with(plain, ".gz"))
+        plain[strlen(plain) - 3] = '\0';
+    l.bytes = unpacked ? begin : bytes;
+    l.size = unpacked ? unpacked : size;
     for (size_t i = 0; !r->publisher && i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i].looks(&l)) {
             r->publisher = kinds[i].publisher;
             r->read = kinds[i].read;
         }
-    heed__file_unmap(bytes, l.size);
+    heed__file_unmap(bytes, size);
     return r->publisher ? heed__pathname_format(r->weights, err, "%s", path) : HEED_OK;
 }
 
@@ -121,12 +140,34 @@ static bool is_hugging_face(const char *path)
     return is;
 }
 
-/* The one file that can hold the weights; tokenisers and shortlists have other beginnings. */
+/* The files that can hold the weights; tokenisers and shortlists have other beginnings, and Marian
+ * keeps an optimiser's numbers beside a model. */
 static bool may_hold_weights(const char *name)
 {
-    if (strncmp(name, "tok", 3) == 0 || strncmp(name, "lex.", 4) == 0)
+    if (strncmp(name, "tok", 3) == 0 || strncmp(name, "lex.", 4) == 0 || strstr(name, ".optimizer."))
         return false;
-    return ends_with(name, ".bin") || ends_with(name, ".gguf") || ends_with(name, ".npz");
+    return ends_with(name, ".bin") || ends_with(name, ".bin.gz") || ends_with(name, ".gguf") ||
+           ends_with(name, ".npz");
+}
+
+/* Shorter names are tried first: model.npz before model.iter1000.npz. */
+static bool comes_before(const char *one, const char *other)
+{
+    const size_t n = strlen(one), m = strlen(other);
+    return n < m || (n == m && strcmp(one, other) < 0);
+}
+
+/* The first of those names behind `last` ("": of all); *next is "" if there is none. */
+static void next_weights(const char *folder, const char *last, heed__pathname next)
+{
+    DIR *d = opendir(folder);
+    *next = '\0';
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (may_hold_weights(e->d_name) && comes_before(last, e->d_name) &&
+            (!*next || comes_before(e->d_name, next)))
+            snprintf(next, sizeof(heed__pathname), "%s", e->d_name);
+    if (d)
+        closedir(d);
 }
 
 static heed_status look_into(const char *folder, heed__recognised *r, heed_error *err)
@@ -142,15 +183,16 @@ static heed_status look_into(const char *folder, heed__recognised *r, heed_error
     status = heed__pathname_in(path, folder, "model.bin", err);
     if (!status && stat(path, &st) == 0)
         return look_at(path, r, err);
-    DIR *d = own || status ? NULL : opendir(folder);
-    for (struct dirent *e; d && !status && !r->publisher && (e = readdir(d));)
-        if (may_hold_weights(e->d_name)) {
-            status = heed__pathname_in(path, folder, e->d_name, err);
-            if (!status)
-                status = look_at(path, r, err);
-        }
-    if (d)
-        closedir(d);
+    heed__pathname last = "", name;
+    while (!own && !status && !r->publisher) {
+        next_weights(folder, last, name);
+        if (!*name)
+            break;
+        memcpy(last, name, sizeof last);
+        status = heed__pathname_in(path, folder, name, err);
+        if (!status)
+            status = look_at(path, r, err);
+    }
     return status;
 }
 

@@ -49,7 +49,7 @@ static heed_vocab *open_inner(const char *path, const heed_allocator *a, heed_er
 {
     const void *bytes;
     size_t size;
-    if (heed__file_map(path, &bytes, &size, err))
+    if (heed__file_map_unpacked(path, &bytes, &size, err))
         return NULL;
     heed_vocab *v = heed__allocate_zeroed(a, 1, sizeof *v);
     if (v) {

@@ -100,7 +100,15 @@ static heed_status check_normalizer(const char *path, const heed__field *message
     return r.broken ? broken(path, err, "its normalizer_spec is invalid") : HEED_OK;
 }
 
-/* Models of other programs have other ids for the special pieces, or no placeholders. */
+/* Of another program: other ids for the special pieces, and no placeholders. */
+static bool is_foreign(const heed_vocab *v)
+{
+    return heed__pieces_find(&v->pieces, "<ph0>", 5) < 0 &&
+           heed__pieces_find(&v->pieces, "<unk>", 5) >= 0 &&
+           heed__pieces_find(&v->pieces, "</s>", 4) >= 0;
+}
+
+/* heed's own have theirs at fixed places. */
 static heed_status check_specials(const heed_vocab *v, const char *path, heed_error *err)
 {
     for (int32_t i = 0; i < HEED__SPECIALS; i++) {
@@ -153,7 +161,12 @@ static heed_status read_model(heed_vocab *v, const char *path, const void *bytes
         return broken(path, err, "it ends too early");
     if (v->pieces.count == 0)
         return broken(path, err, "it has no pieces");
-    return v->foreign ? HEED_OK : check_specials(v, path, err);
+    if (v->foreign || is_foreign(v)) {
+        v->foreign = true;
+        heed__special_by_name(v);
+        return HEED_OK;
+    }
+    return check_specials(v, path, err);
 }
 
 heed_status heed__spm_read(heed_vocab *v, const char *path, const void *bytes, size_t size,
@@ -185,7 +198,8 @@ heed_status heed__spm_read(heed_vocab *v, const char *path, const void *bytes, s
 static heed_status encode(const heed_vocab *v, const char *text, size_t length, heed_arena *arena,
                           heed_tokens *tokens, heed_error *err)
 {
-    heed_status status = heed__vocab_clean(text, length, arena, &text, &length, err);
+    heed_status status =
+        v->foreign ? HEED_OK : heed__vocab_clean(text, length, arena, &text, &length, err);
     return status ? status : heed__spm_encode(v->spm, text, length, arena, tokens, err);
 }
 
@@ -193,7 +207,13 @@ static heed_status cut(heed__sampler *c, heed_error *err)
 {
     const char *text;
     size_t length;
-    heed_status status = heed__vocab_clean(c->text, c->length, c->arena, &text, &length, err);
+    heed_status status = HEED_OK;
+    if (c->v->foreign) { /* its own normaliser does it */
+        text = c->text;
+        length = c->length;
+    } else {
+        status = heed__vocab_clean(c->text, c->length, c->arena, &text, &length, err);
+    }
     if (!status)
         status = heed__spm_normalize(c->v->spm, text, length, c->arena, &c->text, &c->length, err);
     if (!status)

@@ -120,7 +120,7 @@ heed_vocab *heed_vocab_open(const char *path, const char *joiner, const heed_all
 {
     const void *bytes;
     size_t size;
-    if (heed__file_map(path, &bytes, &size, err))
+    if (heed__file_map_unpacked(path, &bytes, &size, err))
         return NULL;
     heed_allocator a = heed__allocator_or_default(allocator);
     heed_vocab *v = heed__allocate_zeroed(&a, 1, sizeof *v);
