@@ -79,10 +79,26 @@ static void layouts(void **state)
         }
 }
 
+/* Catches int8 values read untransposed or with a wrong multiplier, rows that are not rounded by
+ * their own multiplier, a shared vocabulary's output with another scale; either program's codes. */
+static void int8(void **state)
+{
+    (void)state;
+    for (int fork = 0; fork < 2; fork++) {
+        struct marian_model m = {.ssru = true, .int8 = true, .fork = fork};
+        marian_fill(&m);
+        write_marian_bin(&m, "model.ende.intgemm.alphas.bin");
+        write_vocabulary("vocab.ende.spm");
+        check(marian_int8, TOLERANCE);
+        clear_folder();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(layouts, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(int8, make_folder, remove_folder),
     };
     return cmocka_run_group_tests_name("models of Marian", tests, NULL, NULL);
 }

@@ -31,16 +31,22 @@ static heed_engine *complete(heed_engine *e)
     return NULL;
 }
 
+heed_engine *heed__engine_given(const heed_model *m, const heed__given_int8 *given,
+                                const heed_allocator *allocator, heed_error *err)
+{
+    heed_engine *e = begin(allocator, err);
+    if (e && heed__weights_fit(m))
+        e->weights = heed__weights_given(m, given, &e->allocator, err);
+    else if (e)
+        e->model = m;
+    return complete(e);
+}
+
 heed_engine *heed_engine_new(const heed_model *m, const heed_allocator *allocator, heed_error *err)
 {
     if (!m)
         return heed__missing(err, "model"), NULL;
-    heed_engine *e = begin(allocator, err);
-    if (e && heed__weights_fit(m))
-        e->weights = heed__weights_of(m, 0, &e->allocator, err);
-    else if (e)
-        e->model = m;
-    return complete(e);
+    return heed__engine_given(m, NULL, allocator, err);
 }
 
 heed_engine *heed__engine_open(const heed_model_config *config, const char *folder,

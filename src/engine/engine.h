@@ -7,6 +7,7 @@
 #define HEED_ENGINE_ENGINE_H
 
 #include "engine/session_rows.h"
+#include "engine/weight_source.h"
 
 struct heed_engine {
     heed_allocator allocator;
@@ -33,6 +34,9 @@ struct heed_session {
     int threads;
 };
 
+/* heed_engine_new, some matrices given as int8; given may be NULL. */
+heed_engine *heed__engine_given(const heed_model *m, const heed__given_int8 *given,
+                                const heed_allocator *allocator, heed_error *err);
 /* The engine of a folder, whose configuration is this; the folder may be of another program. */
 heed_engine *heed__engine_open(const heed_model_config *config, const char *folder,
                                const heed_allocator *allocator, heed_error *err);

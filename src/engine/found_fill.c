@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PARTS 4
-
 struct filling {
     const heed__found_model *m;
     heed_arena *arena; /* of one parameter */
@@ -55,23 +53,41 @@ static void with_layer(const char *from, size_t length, int layer, char *out, si
 }
 
 /* The tensors of a rule; 0 after an error. */
-static int find_parts(const struct filling *f, const heed__name_rule *rule, int layer,
-                      const heed__found_tensor *part[MOST_PARTS])
+static int find_parts(const heed__found_model *m, const heed__name_rule *rule, int layer,
+                      const heed__found_tensor *part[HEED__FOUND_PARTS], heed_error *err)
 {
     int n = 0;
-    for (const char *from = rule->from; from && n < MOST_PARTS; n++) {
+    for (const char *from = rule->from; from && n < HEED__FOUND_PARTS; n++) {
         char name[512];
         const char *bar = strchr(from, '|');
-        with_layer(from, bar ? (size_t)(bar - from) : strlen(from), layer + f->m->first_layer, name,
+        with_layer(from, bar ? (size_t)(bar - from) : strlen(from), layer + m->first_layer, name,
                    sizeof name);
-        part[n] = heed__found_named(f->m, name);
+        part[n] = heed__found_named(m, name);
         if (!part[n]) {
-            heed__found_fail(f->m->found, f->err, "tensor '%.200s' is missing", name);
+            heed__found_fail(m->found, err, "tensor '%.200s' is missing", name);
             return 0;
         }
         from = bar ? bar + 1 : NULL;
     }
     return n;
+}
+
+static const heed__name_rule *find_rule(const heed__found_model *m, const char *name, int *layer)
+{
+    char pattern[256];
+    *layer = layer_of(name, pattern, sizeof pattern);
+    for (size_t i = 0; i < m->rule_count; i++)
+        if (strcmp(m->rules[i].to, pattern) == 0)
+            return &m->rules[i];
+    return NULL;
+}
+
+int heed__found_parts(const heed__found_model *m, const char *name,
+                      const heed__found_tensor *part[HEED__FOUND_PARTS], heed_error *err)
+{
+    int layer;
+    const heed__name_rule *rule = find_rule(m, name, &layer);
+    return rule ? find_parts(m, rule, layer, part, err) : 0;
 }
 
 static heed_status wrong_shape(const struct filling *f, const char *to,
@@ -187,20 +203,16 @@ static void fill_sinusoids(const heed__found_model *m, heed_tensor *x)
 
 static heed_status fill_one(struct filling *f, const heed_param_info *info)
 {
-    char pattern[256];
-    const int layer = layer_of(info->name, pattern, sizeof pattern);
-    const heed__found_tensor *part[MOST_PARTS];
-    const heed__name_rule *rule = NULL;
-    for (size_t i = 0; i < f->m->rule_count && !rule; i++)
-        if (strcmp(f->m->rules[i].to, pattern) == 0)
-            rule = &f->m->rules[i];
-    if (!rule && !strstr(pattern, "positions"))
+    int layer;
+    const heed__found_tensor *part[HEED__FOUND_PARTS];
+    const heed__name_rule *rule = find_rule(f->m, info->name, &layer);
+    if (!rule && !strstr(info->name, "positions"))
         return heed__fail(f->err, HEED_FORMAT, "nothing in the files gives '%.200s'", info->name);
     if (!rule) {
         fill_sinusoids(f->m, info->tensor);
         return HEED_OK;
     }
-    const int parts = find_parts(f, rule, layer, part);
+    const int parts = find_parts(f->m, rule, layer, part, f->err);
     if (!parts)
         return HEED_FORMAT;
     return info->role == HEED_ROLE_MATRIX ? fill_matrix(f, info, part, parts)

@@ -272,7 +272,7 @@ static void set_rest(heed__found_model *m)
     t->norm_eps = 1e-6;
     m->rules = rules;
     m->rule_count = sizeof rules / sizeof *rules;
-    m->in_out = true;
+    m->in_out = m->own_int8 = true;
     m->first_layer = 1;
     m->start = 0; /* is not looked up, see zero_start */
     m->source_ends = true;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "engine/engine.h"
+#include "engine/weight_source.h"
 #include "model/model_class.h"
 #include "vocab/mapped_vocab.h"
 #include "vocab/token_list.h"
@@ -166,7 +167,8 @@ heed_engine *heed__found_engine(const char *path, const heed_model_config *confi
     if (!heed__found_open(&m, path, allocator, &failed))
         model = heed__model_new_zero(config, allocator, &failed);
     if (model && !heed__found_fill(&m, heed_model_params(model), &failed))
-        e = heed_engine_new(model, allocator, &failed);
+        e = heed__engine_given(model, &(heed__given_int8){&m, heed__found_int8}, allocator,
+                               &failed);
     if (e && e->model) { /* it is not packed and stays */
         e->own_model = model;
         model = NULL;

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "files/found.h"
 #include "files/recognise.h"
+#include "kernel/panels.h"
 
 #include <heed/engine.h>
 
@@ -34,6 +35,7 @@ typedef struct heed__found_model {
     const heed__name_rule *rules;
     size_t rule_count;
     int first_layer;    /* the number of the first layer in names */
+    bool own_int8;      /* products are computed with the file's int8 values and multipliers */
     bool in_out;        /* matrices are (in, out), not (out, in) */
     bool ends_at_10000; /* sinusoids: the slowest frequency is 1/10000 */
     int64_t first;      /* position of the first token */
@@ -59,6 +61,14 @@ void heed__found_close(heed__found_model *m);
 heed_status heed__found_fill(const heed__found_model *m, heed_params *p, heed_error *err);
 heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator *allocator,
                                heed_vocab **source, heed_vocab **target, heed_error *err);
+/* The tensors that a parameter is made of; 0: nothing gives it, or one of them is missing. */
+#define HEED__FOUND_PARTS 4
+int heed__found_parts(const heed__found_model *m, const char *name,
+                      const heed__found_tensor *part[HEED__FOUND_PARTS], heed_error *err);
+/* found_int8.c: matrices that a file holds as int8 with one scale, as they are: heed__given_int8;
+ * the context is the found model. */
+bool heed__found_int8(const void *model, const heed_tensor *x, bool table, heed__panel_weights *p,
+                      heed_arena *arena, heed_error *err);
 /* A tensor by the name that rules give it, or NULL. */
 const heed__found_tensor *heed__found_named(const heed__found_model *m, const char *name);
 

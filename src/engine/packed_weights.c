@@ -406,7 +406,8 @@ static bool exceeds_cache(const heed_model *m)
 
 /* path NULL: of a model in memory. */
 static heed__weights *make(const heed_model *m, const char *path, int bits,
-                           const heed_allocator *allocator, heed_error *err)
+                           const heed__given_int8 *given, const heed_allocator *allocator,
+                           heed_error *err)
 {
     heed_error own = {0}; /* the status must be known even when the caller wants no text */
     heed_arena *arena = heed_arena_new(allocator, &own);
@@ -418,13 +419,14 @@ static heed__weights *make(const heed_model *m, const char *path, int bits,
     }
     *w = (heed__weights){.arena = arena};
     heed__weight_source s = {
-        .path = path, .bits = bits, .arena = arena, .from_memory = exceeds_cache(m), .err = &own};
+        .path = path, .bits = bits, .arena = arena, .from_memory = exceeds_cache(m), .given = given,
+        .err = &own};
     s.passing = heed_arena_new(allocator, &own);
     if (path && s.passing)
         w->file = s.file = heed_safetensors_open(path, allocator, &own);
     if (!own.status && (!path || !heed__source_bits(&s)))
         pack(&s, w, m);
-    w->bits = s.bits;
+    w->bits = s.mixed ? 8 : s.bits;
     heed_arena_free(s.passing);
     if (!own.status)
         add_screen(w, allocator, &own);
@@ -438,13 +440,19 @@ static heed__weights *make(const heed_model *m, const char *path, int bits,
 heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_allocator *allocator,
                                 heed_error *err)
 {
-    return make(m, NULL, bits, allocator, err);
+    return make(m, NULL, bits, NULL, allocator, err);
+}
+
+heed__weights *heed__weights_given(const heed_model *m, const heed__given_int8 *given,
+                                   const heed_allocator *allocator, heed_error *err)
+{
+    return make(m, NULL, 0, given, allocator, err);
 }
 
 heed__weights *heed__weights_open(const heed_model *m, const char *path,
                                   const heed_allocator *allocator, heed_error *err)
 {
-    heed__weights *w = make(m, path, 0, allocator, err);
+    heed__weights *w = make(m, path, 0, NULL, allocator, err);
     if (w && !w->bits) { /* all of it was packed */
         heed_safetensors_close(w->file);
         w->file = NULL;

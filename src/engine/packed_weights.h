@@ -5,6 +5,7 @@
  * straight from a file that `heed convert` wrote.  In such a file a matrix M is three tensors:
  *   M.panels  I8 (panels, groups of four rows, 16 columns, 4)
  *   M.scale   F32 (16 panels)      M.sum  I32 (16 panels)
+ * and M.multiplier F32 (1) where another program has quantised it (0: it has none for the rows),
  * and its metadata say "heed.layout": "panels-16x16" (columns of a panel, rows of a step, bounded
  * as panels.h says) and "heed.bits": "8".  An embedding table is the matrix of its transpose: a
  * token is a column, so one matrix serves look-ups and the output. */
@@ -131,7 +132,7 @@ typedef struct heed__weights {
     int rotaries;
     heed_arena *arena;      /* holds all of this */
     heed_safetensors *file; /* int8 panels are used in its mapping; else NULL */
-    int bits;               /* 0 or 8 */
+    int bits;               /* 0, or 8 if any matrix is int8 */
     heed__screen *screen;   /* of the output, or NULL */
     int32_t *always;        /* (always_count) panels of the output, ascending, with tokens */
     int64_t always_count;   /* that screening must not leave out */
@@ -143,6 +144,10 @@ bool heed__weights_fit(const heed_model *m);
 /* Of a model in memory: packed, a copy, as fp32 (bits 0) or int8 (8). */
 heed__weights *heed__weights_of(const heed_model *m, int bits, const heed_allocator *allocator,
                                 heed_error *err);
+/* The same as fp32 but for matrices that are given as int8 (weight_source.h). */
+struct heed__given_int8;
+heed__weights *heed__weights_given(const heed_model *m, const struct heed__given_int8 *given,
+                                   const heed_allocator *allocator, heed_error *err);
 /* Of a file with plain or packed tensors of a model that need not have values. */
 heed__weights *heed__weights_open(const heed_model *m, const char *path,
                                   const heed_allocator *allocator, heed_error *err);

@@ -154,7 +154,11 @@ static void quantise_range(void *context, int64_t begin, int64_t end, int thread
     const int64_t k = j->w->k;
     const heed__panel_rows mine = rows_from(&j->p->bytes, begin, k);
     (void)thread;
-    heed__kernels()->panel_quantise(&mine, j->x + begin * k, k, end - begin, k);
+    if (j->w->multiplier > 0)
+        heed__kernels()->panel_quantise_fixed(&mine, j->x + begin * k, k, end - begin, k,
+                                              j->w->multiplier);
+    else
+        heed__kernels()->panel_quantise(&mine, j->x + begin * k, k, end - begin, k);
 }
 
 void heed__pass_prepare(heed__pass *p, const heed__panel_weights *w, const heed_real *x,

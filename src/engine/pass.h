@@ -77,7 +77,12 @@ heed_status heed__pass_reserve(heed__pass *p, int64_t rows, int64_t keys, heed_e
 /* Angles of positions below count, for all rotary heads. */
 heed_status heed__pass_positions(heed__pass *p, int64_t count, heed_error *err);
 
-/* x (rows,K) quantised, where the weights are int8; once for all products that read it. */
+/* x (rows,K) quantised, where the weights are int8; once for all products that read it with the
+ * same multiplier. */
+static inline bool heed__pass_read_alike(const heed__panel_weights *a, const heed__panel_weights *b)
+{
+    return a->bits == b->bits && !(a->multiplier < b->multiplier || a->multiplier > b->multiplier);
+}
 void heed__pass_prepare(heed__pass *p, const heed__panel_weights *w, const heed_real *x,
                         int64_t rows);
 /* Panels [begin,end) of y = f(x W + b) for rows [first, first+rows) of a prepared x (.,K); ld: from

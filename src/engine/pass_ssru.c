@@ -40,6 +40,8 @@ void heed__pass_ssru(heed__pass *p, const heed__packed_ssru *l, const heed_real 
     const int64_t d = l->in.n;
     heed__pass_prepare(p, &l->in, x, rows);
     heed__pass_product(p, &l->in, p->wide, x, rows);
+    if (!heed__pass_read_alike(&l->in, &l->forget))
+        heed__pass_prepare(p, &l->forget, x, rows);
     heed__pass_product(p, &l->forget, p->wide + rows * d, x, rows);
     struct ssru_job j = {p, l, k, rows};
     heed__parallel(p->threads, d, HEED_PANEL, 20 * rows, column_range, &j);

@@ -118,7 +118,7 @@ static void cache_memory(heed__rows *r, const struct sources *e)
 {
     heed__pass *p = &r->pass;
     const heed__packed_stack *decoder = r->w->decoder;
-    bool prepared = false;
+    const heed__panel_weights *prepared = NULL;
     int64_t tokens = 0;
     for (int64_t i = 0; i < e->count; i++)
         tokens += e->sequence[i].count + e->sequence[i].ended;
@@ -126,9 +126,9 @@ static void cache_memory(heed__rows *r, const struct sources *e)
         const heed__packed_attention *a = &decoder->sublayer[l].as.attention;
         if (decoder->sublayer[l].kind != HEED__PACKED_CROSS)
             continue;
-        if (!prepared)
+        if (!prepared || !heed__pass_read_alike(prepared, &a->kv))
             heed__pass_prepare(p, &a->kv, p->x, tokens);
-        prepared = true;
+        prepared = &a->kv;
         heed__pass_memory(p, a, p->x, tokens);
         int64_t t = 0;
         for (int64_t i = e->first; i < e->first + e->count; i++) {

@@ -156,7 +156,29 @@ static void pack_stored(heed__weight_source *s, heed_real *panels, const heed_te
     heed__file_forget(from->data, from->bytes);
 }
 
-/* The three tensors of an int8 matrix, where they lie. */
+/* Weights that another program has quantised say so by the multiplier of their rows, and are not
+ * bounded as heed's are. */
+static void use_multiplier(const heed__weight_source *s, heed__panel_weights *p,
+                           const heed_tensor *x)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%s.multiplier", x->name);
+    const heed_stored *stored = heed_safetensors_find(s->file, name);
+    if (!stored)
+        return;
+    heed_real multiplier = 0;
+    if (stored->rank == 1 && stored->dim[0] == 1)
+        heed_stored_read(stored, &multiplier, 0, 1, s->err);
+    if (!(multiplier >= 0 && multiplier < 1e30f)) {
+        heed__fail(s->err, HEED_FORMAT, "cannot load '%.255s': '%.200s' is no multiplier", s->path,
+                   name);
+        return;
+    }
+    p->multiplier = (float)multiplier;
+    p->wide = heed__panel_exceeding(p->bytes, p->k, p->n, heed__panel_most(p)) > 0;
+}
+
+/* The three tensors of an int8 matrix, where they lie; a fourth where it has a multiplier. */
 static void use_int8(const heed__weight_source *s, heed__panel_weights *p, const heed_tensor *x)
 {
     const heed_dtype int8 = HEED_I8, fp32 = HEED_F32, int32 = HEED_I32;
@@ -177,6 +199,7 @@ static void use_int8(const heed__weight_source *s, heed__panel_weights *p, const
     p->bytes = panels->data;
     p->scale = scale->data;
     p->sum = sum->data;
+    use_multiplier(s, p, x);
 }
 
 bool heed__make_int8(heed__panel_weights *p, const heed_tensor *x, bool table, heed_arena *arena)
@@ -204,7 +227,10 @@ heed__panel_weights heed__source_matrix(heed__weight_source *s, const heed_tenso
         .k = table ? x->cols : x->rows, .n = table ? x->rows : x->cols, .bits = s->bits};
     if (s->err->status)
         return p;
-    if (p.bits && s->file)
+    if (s->given && s->given->fill(s->given->context, x, table, &p, s->arena, s->err)) {
+        p.bits = 8;
+        s->mixed = true;
+    } else if (p.bits && s->file)
         use_int8(s, &p, x);
     else if (p.bits && !heed__make_int8(&p, x, table, s->arena))
         short_of_memory(s);

@@ -8,6 +8,15 @@
 #include <heed/io.h>
 #include <heed/nn.h>
 
+/* Matrices that are int8 already, with their own scales. */
+typedef struct heed__given_int8 {
+    const void *context;
+    /* Fills bytes, scale, sum, multiplier and wide of p, whose k and n are set, from memory of the
+     * arena; false: this one is not int8.  Errors stay in s->err. */
+    bool (*fill)(const void *context, const heed_tensor *x, bool table, heed__panel_weights *p,
+                 heed_arena *arena, heed_error *err);
+} heed__given_int8;
+
 typedef struct heed__weight_source {
     heed_safetensors *file; /* NULL: the tensors have their values */
     const char *path;       /* of the file */
@@ -16,7 +25,9 @@ typedef struct heed__weight_source {
     heed_arena *arena;      /* of what is packed */
     heed_arena *passing;    /* of what is not kept */
     heed_real *portion;     /* made when it is needed */
-    heed_error *err;        /* never NULL; the first error stays */
+    const heed__given_int8 *given; /* NULL: none */
+    bool mixed;                    /* some matrices were given, whatever bits is */
+    heed_error *err;               /* never NULL; the first error stays */
 } heed__weight_source;
 
 /* count * size bytes of the arena; NULL after an error. */

@@ -4,8 +4,8 @@
  *
  * A tile is at most INT8_ROWS rows of one panel, INT8_TILE rows each if there are more, or one row
  * of INT8_STREAMS panels, which memory delivers faster side by side.  A 32-bit lane is a column,
- * and one multiply-add of four bytes does four steps of k in it; nothing saturates (panels.h), so
- * all of these give the same integers.  Meanwhile the tile prefetches what comes later: at `ahead`,
+ * and one multiply-add of four bytes does four steps of k in it; nothing saturates (panels.h: wide
+ * weights have INT8_WIDE where that needs another tile), so all of these give the same integers.  Meanwhile the tile prefetches what comes later: at `ahead`,
  * one cache line per group, `stride` bytes apart; with several panels, of each of them, and at
  * their end of the next ones. */
 #ifndef HEED_KERNEL_INT8_TILE_H
@@ -137,6 +137,31 @@ VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, in
 #pragma GCC unroll 8
         for (int i = 0; i < 2 * rows * panels; i++)
             _mm256_storeu_si256((__m256i *)sums + i, sum[i]);
+}
+
+/* One row and one panel, products added in 32 bits: for weights whose sums leave 16.  Even and odd
+ * bytes are widened separately, so that a column keeps its lane. */
+#define INT8_WIDE 1
+VINLINE void int8_wide(int32_t *sums, const uint8_t *a, const int8_t *w, int64_t groups)
+{
+    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int64_t g = 0; g < groups; g++) {
+        const __m256i x = _mm256_set1_epi32(four_bytes(a + 4 * g));
+        const __m256i mask = _mm256_set1_epi32(0x00ff00ff);
+        const __m256i even = _mm256_and_si256(x, mask);
+        const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(x, 8), mask);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; h++) {
+            const __m256i both = _mm256_loadu_si256((const __m256i *)(w + g * GROUP_BYTES) + h);
+            const __m256i low = _mm256_srai_epi16(_mm256_slli_epi16(both, 8), 8);
+            const __m256i high = _mm256_srai_epi16(both, 8);
+            sum[h] =
+                _mm256_add_epi32(sum[h], _mm256_add_epi32(_mm256_madd_epi16(low, even),
+                                                          _mm256_madd_epi16(high, odd)));
+        }
+    }
+    for (int h = 0; h < 2; h++)
+        _mm256_storeu_si256((__m256i *)sums + h, sum[h]);
 }
 
 #elif defined(__SSE2__)

@@ -161,12 +161,36 @@ static int64_t int8_streams(real *c, const heed__panel_rows *rows, const heed__p
     return p;
 }
 
+#ifdef INT8_WIDE
+static void wide_product(real *c, int64_t ldc, const heed__panel_rows *rows, int64_t m,
+                         const heed__panel_weights *w, int64_t begin, int64_t end)
+{
+    const int64_t groups = heed__panel_groups(w->k);
+    int32_t sums[HEED_PANEL];
+    for (int64_t p = begin; p < end; p++) {
+        const struct scales s = scales_of(w, p * HEED_PANEL);
+        for (int64_t i = 0; i < m; i++) {
+            const heed__panel_rows row = {rows->bytes + i * 4 * groups, rows->step + i,
+                                          rows->low + i};
+            int8_wide(sums, row.bytes, w->bytes + p * groups * GROUP_BYTES, groups);
+            finish_int8(1, c + i * ldc + p * HEED_PANEL, 0, sums, &row, &s);
+        }
+    }
+}
+#endif
+
 void K(panel_product_int8)(real *c, int64_t ldc, const heed__panel_rows *rows, int64_t m,
                            const heed__panel_weights *w, int64_t begin, int64_t end)
 {
     const int64_t groups = heed__panel_groups(w->k), size = groups * GROUP_BYTES;
     const int64_t tiles = m <= INT8_ROWS ? 1 : (m + INT8_TILE - 1) / INT8_TILE;
     const int64_t least = m / tiles, more = m % tiles;
+#ifdef INT8_WIDE
+    if (w->wide) {
+        wide_product(c, ldc, rows, m, w, begin, end);
+        return;
+    }
+#endif
     int64_t p = m == 1 && INT8_STREAMS > 1 ? int8_streams(c, rows, w, begin, end) : begin;
     for (; p < end; p++) {
         const int64_t left = p * HEED_PANEL, next = left + HEED_PANEL;

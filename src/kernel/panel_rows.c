@@ -112,6 +112,48 @@ void K(panel_quantise)(const heed__panel_rows *rows, const real *a, int64_t lda,
     }
 }
 
+/* ---- with a multiplier ---- */
+
+/* Added to a small value of either sign it rounds to the nearest, ties to even, and leaves the
+ * integer in the lowest bits. */
+#ifdef HEED_DOUBLE
+#define FIXED_ROUNDER ((real)6755399441055744.0)
+#else
+#define FIXED_ROUNDER ((real)12582912.0)
+#endif
+
+/* What is not finite becomes some byte, and `finite` NaN. */
+VINLINE vint fixed(vreal x, vreal multiplier, vreal *finite)
+{
+    const vreal y = vmax(vset(-MOST), vmin(vset(MOST), x * multiplier));
+    *finite += x * 0;
+    return ((vint)(y + FIXED_ROUNDER) + MOST) & 255;
+}
+
+void K(panel_quantise_fixed)(const heed__panel_rows *rows, const real *a, int64_t lda, int64_t m,
+                             int64_t k, float multiplier)
+{
+    const int64_t size = 4 * heed__panel_groups(k);
+    const vreal by = vset((real)multiplier);
+    for (int64_t i = 0; i < m; i++) {
+        const real *x = a + i * lda;
+        uint8_t *to = rows->bytes + i * size;
+        vreal finite = vset(0);
+        int64_t at = 0;
+        for (; at + TOGETHER * VW <= k; at += TOGETHER * VW) {
+            vint v[TOGETHER];
+            for (int u = 0; u < TOGETHER; u++)
+                v[u] = fixed(vload(x + at + u * VW), by, &finite);
+            store_bytes(to + at, v);
+        }
+        for (; at < k; at += VW)
+            store_lanes(to + at, fixed(vload_at(x, at, k), by, &finite), k - at < VW ? k - at : VW);
+        rows->step[i] = 1 / multiplier + (float)vsum(finite);
+        rows->low[i] = -MOST / multiplier;
+        memset(to + k, 0, (size_t)(size - k));
+    }
+}
+
 /* ---- columns to fp32 ---- */
 
 void K(panel_column)(real *out, const heed__panel_weights *w, int64_t j, real factor)

@@ -51,14 +51,14 @@ static int8_t rounded(double x)
     return (int8_t)lrint(x);
 }
 
-static int8_t *byte_at(int8_t *panel, int64_t i, int64_t j)
+static int64_t byte_place(int64_t i, int64_t j)
 {
-    return panel + (i / 4 * HEED_PANEL + j) * 4 + i % 4;
+    return (i / 4 * HEED_PANEL + j) * 4 + i % 4;
 }
 
 /* The largest sum of weights of one sign among those of a column that are added in 16 bits
  * (panels.h). */
-static int32_t most_that_meet(int8_t *panel, int64_t j, int64_t k)
+static int32_t most_that_meet(const int8_t *panel, int64_t j, int64_t k)
 {
     int32_t most = 0;
     for (int64_t step = 0; step < k; step += HEED_PANEL_STEP)
@@ -66,7 +66,7 @@ static int32_t most_that_meet(int8_t *panel, int64_t j, int64_t k)
             int32_t above = 0, below = 0;
             for (int64_t i = step + half; i < step + HEED_PANEL_STEP; i += 4)
                 for (int64_t u = i; u < i + 2; u++) {
-                    const int32_t byte = *byte_at(panel, u, j);
+                    const int32_t byte = panel[byte_place(u, j)];
                     *(byte > 0 ? &above : &below) += byte;
                 }
             most = above > most ? above : most;
@@ -85,7 +85,7 @@ static void pack_column(int8_t *panel, float *scale, int32_t *sum, const heed_re
         const double inverse = step > 0 ? 1 / step : 0;
         *sum = 0;
         for (int64_t i = 0; i < k; i++)
-            *sum += *byte_at(panel, i, j) = rounded((double)from[i * row] * inverse);
+            *sum += panel[byte_place(i, j)] = rounded((double)from[i * row] * inverse);
         *scale = (float)step;
         most = most_that_meet(panel, j, k);
         step *= (double)most / HEED_PANEL_MOST;
@@ -112,6 +112,31 @@ void heed__panel_pack_int8(int8_t *panels, float *scale, int32_t *sum, const hee
     }
 }
 
+int64_t heed__panel_keep_int8(int8_t *panels, float *scale, int32_t *sum, const int8_t *w,
+                              int64_t row, int64_t col, int64_t k, int64_t n, float of_all,
+                              int32_t most)
+{
+    const int64_t size = heed__panel_groups(k) * 4 * HEED_PANEL;
+    memset(panels, 0, (size_t)heed__panel_bytes(k, n));
+    for (int64_t j = 0; j < heed__panels(n) * HEED_PANEL; j++) {
+        int8_t *panel = panels + j / HEED_PANEL * size;
+        scale[j] = j < n ? of_all : 0;
+        sum[j] = 0;
+        for (int64_t i = 0; j < n && i < k; i++)
+            sum[j] += panel[byte_place(i, j % HEED_PANEL)] = w[i * row + j * col];
+    }
+    return heed__panel_exceeding(panels, k, n, most);
+}
+
+int64_t heed__panel_exceeding(const int8_t *panels, int64_t k, int64_t n, int32_t most)
+{
+    const int64_t size = heed__panel_groups(k) * 4 * HEED_PANEL;
+    int64_t columns = 0;
+    for (int64_t j = 0; j < n; j++)
+        columns += most_that_meet(panels + j / HEED_PANEL * size, j % HEED_PANEL, k) > most;
+    return columns;
+}
+
 /* Lane j of each of `steps` steps of a panel, from column to column. */
 #define SELECT(type, to, from, steps)                                                              \
     for (int64_t j = 0; j < columns; j++) {                                                        \
@@ -127,7 +152,8 @@ void heed__panel_select(heed__panel_weights *selected, void *memory, const heed_
                         const int32_t *column, int64_t count)
 {
     const int64_t columns = heed__panels(count) * HEED_PANEL;
-    *selected = (heed__panel_weights){.k = w->k, .n = count, .bits = w->bits};
+    *selected = (heed__panel_weights){
+        .k = w->k, .n = count, .bits = w->bits, .multiplier = w->multiplier, .wide = w->wide};
     if (!w->bits) {
         SELECT(heed_real, memory, w->real, w->k)
         selected->real = memory;

@@ -21,7 +21,12 @@
  * AVX2 adds eight int8 products in 16 bits.  For that to be exact whatever A holds, the scale of a
  * column is chosen so that of any eight weights added there, those of one sign sum to at most
  * HEED_PANEL_MOST: 127 * 258 < 2^15.  That costs a fraction of a bit: weights have two signs, and
- * few are large. */
+ * few are large.
+ *
+ * Weights that another program has quantised keep their own scales, and may have a multiplier for
+ * what they are multiplied with: then a[i][k] ~ (byte - 127) / multiplier, byte - 127 the nearest
+ * of -127..127, whatever else is in the row.  Where 16 bits are too few for such weights (wide), the
+ * products are added in 32. */
 #ifndef HEED_KERNEL_PANELS_H
 #define HEED_KERNEL_PANELS_H
 
@@ -32,6 +37,7 @@
  * another. */
 #define HEED_PANEL_STEP 16
 #define HEED_PANEL_MOST 258
+#define HEED_PANEL_MOST_FIXED 129 /* of rows with a multiplier, whose bytes are 0..254 */
 
 static inline int64_t heed__panels(int64_t n)
 {
@@ -52,11 +58,19 @@ typedef struct heed__panel_weights {
     const int8_t *bytes;   /* bits 8 */
     const float *scale;    /* (N rounded up to panels) for int8 */
     const int32_t *sum;    /* (N rounded up to panels) for int8: sum_k byte[k][j] */
+    float multiplier;      /* for int8: of the rows of A; 0: each row has its own step */
+    bool wide;             /* for int8: sums of eight may leave 16 bits */
     const heed_real *bias; /* (N) or NULL */
     int activation;        /* heed_activation, f */
 } heed__panel_weights;
 
-/* Quantised rows of A, made by panel_quantise. */
+/* What eight weights of one sign may sum to without `wide`. */
+static inline int32_t heed__panel_most(const heed__panel_weights *w)
+{
+    return w->multiplier > 0 ? HEED_PANEL_MOST_FIXED : HEED_PANEL_MOST;
+}
+
+/* Quantised rows of A, made by panel_quantise or panel_quantise_fixed. */
 typedef struct heed__panel_rows {
     uint8_t *bytes;    /* (M, 4 * heed__panel_groups(K)) */
     float *step, *low; /* (M) */
@@ -64,6 +78,7 @@ typedef struct heed__panel_rows {
 
 /* panel_product    columns of panels [begin,end) of C; ldc >= N; a is read if bits is 0
  * panel_quantise   quantises rows of A
+ * panel_quantise_fixed  the same with a multiplier
  * panel_column     column j of W in fp32, times `factor`: an embedding's row, looked up in a
  *                  tied output matrix; out (K) */
 #define HEED_KERNELS_PANELS(X)                                                                     \
@@ -72,6 +87,9 @@ typedef struct heed__panel_rows {
        int64_t m, const heed__panel_weights *w, int64_t begin, int64_t end))                       \
     X(void, panel_quantise,                                                                        \
       (const heed__panel_rows *rows, const heed_real *a, int64_t lda, int64_t m, int64_t k))       \
+    X(void, panel_quantise_fixed,                                                                  \
+      (const heed__panel_rows *rows, const heed_real *a, int64_t lda, int64_t m, int64_t k,        \
+       float multiplier))                                                                          \
     X(void, panel_column,                                                                          \
       (heed_real * out, const heed__panel_weights *w, int64_t j, heed_real factor))
 
@@ -122,6 +140,13 @@ void heed__panel_pack(heed_real *panels, const heed_real *w, int64_t row, int64_
  * more than HEED_PANEL_MOST; all of scale and sum, rounded up to panels, are set. */
 void heed__panel_pack_int8(int8_t *panels, float *scale, int32_t *sum, const heed_real *w,
                            int64_t row, int64_t col, int64_t k, int64_t n);
+/* The same of weights that are int8 already, w[k*row + j*col], each column with this scale; how many
+ * columns have eight weights of one sign that sum to more than `most`. */
+int64_t heed__panel_keep_int8(int8_t *panels, float *scale, int32_t *sum, const int8_t *w,
+                              int64_t row, int64_t col, int64_t k, int64_t n, float of_all,
+                              int32_t most);
+/* How many columns of int8 panels have eight weights that sum to more than `most`. */
+int64_t heed__panel_exceeding(const int8_t *panels, int64_t k, int64_t n, int32_t most);
 
 /* Some columns of packed weights without bias or activation, packed again into memory that holds as
  * many elements, followed, for int8, by a float and an int32_t for each column of their panels. */
