@@ -154,8 +154,8 @@ static void marian_out_int8(struct marian_out *o, const struct marian_tensor *t)
     for (int i = 0; i < n; i++) { /* element i of the bytes */
         const int r = turned ? i % t->rows : i / t->cols, c = turned ? i / t->rows : i % t->cols;
         out_number(o,
-                   (uint8_t)(int8_t)lrintf(
-                       marian_value(t->name, (uint32_t)(r * t->cols + c)) * multiplier),
+                   (uint8_t)(int8_t)lrintf(marian_value(t->name, (uint32_t)(r * t->cols + c)) *
+                                           multiplier),
                    1);
     }
     out_bytes(o, &multiplier, sizeof multiplier);

@@ -204,6 +204,55 @@ static void rows_of_no_numbers(void **state)
             }
 }
 
+/* Catches a byte of a row with a multiplier that is not the nearest or leaves 0..254, what is not
+ * finite and becomes a number, and products of weights and rows that are as large as can be. */
+static void rows_with_a_multiplier(void **state)
+{
+    (void)state;
+    enum { M = 3, K = 75, SIZE = 80, N = 21 };
+    static int8_t most[K * N];
+    const float multiplier = 40.5f;
+    const heed_kernels *ks;
+    heed_real *a = numbers(M * K, 1);
+    uint8_t bytes[M * SIZE];
+    float step[M], low[M], scale[32];
+    int32_t sum[32];
+    int8_t *panels = room(heed__panel_bytes(K, N));
+    const heed__panel_rows rows = {bytes, step, low};
+    memset(most, 127, sizeof most);
+    for (int64_t i = 0; i < K; i++)
+        a[K + i] = 1e6f; /* clipped */
+    for (int set = 0; (ks = heed__kernels_at(set)); set++) {
+        a[2 * K + 7] = (heed_real)NAN;
+        ks->panel_quantise_fixed(&rows, a, K, M, K, multiplier);
+        for (int64_t i = 0; i < 2; i++)
+            for (int64_t j = 0; j < SIZE; j++) {
+                const double x = j < K ? (double)a[i * K + j] * (double)multiplier : 0;
+                const double byte = bytes[i * SIZE + j] - 127.0;
+                assert_true(j >= K ? byte + 127 == 0
+                                   : fabs(byte - fmax(-127, fmin(127, x))) <= 0.5001);
+            }
+        assert_true(isnan(step[2]) && !isnan(step[0]));
+        heed__panel_weights w = {.k = K, .n = N, .bits = 8, .multiplier = multiplier};
+        assert_int_equal(
+            heed__panel_keep_int8(panels, scale, sum, most, N, 1, K, N, 0.5f, heed__panel_most(&w)),
+            N);
+        w.bytes = panels;
+        w.scale = scale;
+        w.sum = sum;
+        w.wide = true;
+        heed_real c[M * N];
+        ks->panel_product(c, N, a, K, &rows, M, &w, 0, heed__panels(N));
+        const double whole = 127.0 * 127 * K * 0.5 / (double)multiplier;
+        for (int64_t j = 0; j < N; j++) {
+            assert_true(fabs((double)c[N + j] - whole) <= 1e-5 * whole);
+            assert_true(isnan((double)c[2 * N + j]));
+        }
+    }
+    free(panels);
+    free(a);
+}
+
 /* Catches a column that is read from the wrong panel or group, and a factor that is left out. */
 static void columns_come_back(void **state)
 {
@@ -239,9 +288,9 @@ static void columns_come_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packs_numbers),     cmocka_unit_test(packs_bytes),
-        cmocka_unit_test(rows_become_bytes), cmocka_unit_test(rows_of_no_numbers),
-        cmocka_unit_test(columns_come_back),
+        cmocka_unit_test(packs_numbers),          cmocka_unit_test(packs_bytes),
+        cmocka_unit_test(rows_become_bytes),      cmocka_unit_test(rows_of_no_numbers),
+        cmocka_unit_test(rows_with_a_multiplier), cmocka_unit_test(columns_come_back),
     };
     return cmocka_run_group_tests_name("panels", tests, NULL, NULL);
 }

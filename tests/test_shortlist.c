@@ -51,7 +51,11 @@ static int set_up(void **state)
         return -1;
     config = small_config();
     config.source_vocabulary = config.target_vocabulary = word(WORDS, false);
+    config.transformer.output_bias = true;
     model = new_model(&config);
+    heed_tensor *bias = heed_params_find(heed_model_params(model), "output.bias");
+    for (int64_t i = 0; i < config.target_vocabulary; i++)
+        heed_tensor_data(bias)[i] = (heed_real)(i % 7) / 8;
     write_vocabulary(in_folder("shared.vocab"));
     write_pairs(in_folder("pairs.tsv"));
     heed_model_describe(folder, &config, &(heed_text_config){.tokens = HEED_WHITESPACE}, &err);
@@ -149,8 +153,8 @@ static void check_lists(heed_engine *e, const heed_model *m, int threads, const 
     }
 }
 
-/* Catches: columns of another piece, a normaliser over what is not on the list, lists of a
- * neighbour. */
+/* Catches: columns of another piece or without their bias, a normaliser over what is not on the
+ * list, lists of a neighbour. */
 static void logits_are_those_of_the_list(void **state)
 {
     (void)state;

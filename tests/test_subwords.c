@@ -442,9 +442,16 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(specials),       TEST(there_and_back), TEST(same_text_same_file),
-        TEST(sizes),          TEST(words),          TEST(foreign_models_open), TEST(models_are_refused),
-        TEST(character_maps), TEST(damaged_files),  TEST(memory_runs_out),
+        TEST(specials),
+        TEST(there_and_back),
+        TEST(same_text_same_file),
+        TEST(sizes),
+        TEST(words),
+        TEST(foreign_models_open),
+        TEST(models_are_refused),
+        TEST(character_maps),
+        TEST(damaged_files),
+        TEST(memory_runs_out),
     };
     return cmocka_run_group_tests_name("subwords", tests, NULL, NULL);
 }

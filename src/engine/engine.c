@@ -92,6 +92,8 @@ heed_status heed_engine_open_shortlist(heed_engine *e, const char *folder, heed_
     if (!e->weights)
         return heed__fail(err, HEED_ARGUMENT, "only a packed Transformer uses a shortlist");
     heed__shortlist_close(&e->shortlist);
+    if (heed__is_found(folder))
+        return heed__found_shortlist(folder, c, &e->shortlist, &e->allocator, err);
     heed_status status = heed__pathname_in(path, folder, HEED_SHORTLIST_FILE, err);
     if (!status && access(path, F_OK) != 0)
         return heed__fail(err, HEED_IO, "there is no '%.255s': 'heed shortlist' makes one", path);

@@ -1,8 +1,8 @@
 /* found_int8.c: int8 matrices of Marian's files in heed's panels, values and scales as they are.
  *
- * A matrix may be several side by side (q, k and v).  NAME_QuantMultA is the multiplier of what NAME
- * is multiplied with; where those of several differ they are no one matrix, and fp32 stands for
- * what they hold. */
+ * A matrix may be several side by side (q, k and v).  NAME_QuantMultA is the multiplier of what
+ * NAME is multiplied with; where those of several differ they are no one matrix, and fp32 stands
+ * for what they hold. */
 #include "base/error.h"
 #include "engine/found_model.h"
 #include "tensor/tensor_fields.h"

@@ -8,6 +8,7 @@
 #include "vocab/mapped_vocab.h"
 #include "vocab/token_list.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,9 +82,9 @@ heed_status heed__found_understand(heed__found_model *m, heed_error *err)
     return status ? status
                   : heed__found_fail(m->found, err,
                                      "its weights can be read, but heed does not compute this kind "
-                                     "of model; it computes CTranslate2's and Marian's Transformers, "
-                                     "Hugging Face's marian, bert, gpt2 and llama, llama2.c's and "
-                                     "GGUF's llama");
+                                     "of model; it computes CTranslate2's and Marian's "
+                                     "Transformers, Hugging Face's marian, bert, gpt2 and llama, "
+                                     "llama2.c's and GGUF's llama");
 }
 
 heed_status heed__found_open(heed__found_model *m, const char *path,
@@ -156,6 +157,27 @@ heed_status heed__found_read_config(const char *path, heed_model_config *config,
 }
 
 /* ---- engines ---- */
+
+heed_status heed__found_shortlist(const char *path, const heed_model_config *config,
+                                  heed__shortlist *s, const heed_allocator *allocator,
+                                  heed_error *err)
+{
+    heed__recognised where;
+    heed__pathname file = "";
+    heed_status status = heed__recognise(path, &where, err);
+    DIR *d = status ? NULL : opendir(where.folder);
+    for (struct dirent *e; d && !status && !*file && (e = readdir(d));)
+        if (strncmp(e->d_name, "lex.", 4) == 0)
+            status = heed__pathname_in(file, where.folder, e->d_name, err);
+    if (d)
+        closedir(d);
+    if (!status && !*file)
+        return heed__fail(err, HEED_IO, "there is no lex.*.bin in '%.255s'", where.folder);
+    return status ? status
+                  : heed__shortlist_open_lex(s, file, config->source_vocabulary,
+                                             config->target_vocabulary,
+                                             config->tying == HEED_TIE_ALL, allocator, err);
+}
 
 heed_engine *heed__found_engine(const char *path, const heed_model_config *config,
                                 const heed_allocator *allocator, heed_error *err)

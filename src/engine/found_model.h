@@ -4,6 +4,7 @@
 #define HEED_ENGINE_FOUND_MODEL_H
 
 #include "base/path.h"
+#include "engine/shortlist.h"
 #include "files/found.h"
 #include "files/recognise.h"
 #include "kernel/panels.h"
@@ -74,6 +75,10 @@ const heed__found_tensor *heed__found_named(const heed__found_model *m, const ch
 
 heed_status heed__found_read_config(const char *path, heed_model_config *config,
                                     heed_text_config *text, heed_error *err);
+/* The lex.*.bin beside a model of Marian's. */
+heed_status heed__found_shortlist(const char *path, const heed_model_config *config,
+                                  heed__shortlist *s, const heed_allocator *allocator,
+                                  heed_error *err);
 heed_engine *heed__found_engine(const char *path, const heed_model_config *config,
                                 const heed_allocator *allocator, heed_error *err);
 

@@ -418,9 +418,12 @@ static heed__weights *make(const heed_model *m, const char *path, int bits,
         return NULL;
     }
     *w = (heed__weights){.arena = arena};
-    heed__weight_source s = {
-        .path = path, .bits = bits, .arena = arena, .from_memory = exceeds_cache(m), .given = given,
-        .err = &own};
+    heed__weight_source s = {.path = path,
+                             .bits = bits,
+                             .arena = arena,
+                             .from_memory = exceeds_cache(m),
+                             .given = given,
+                             .err = &own};
     s.passing = heed_arena_new(allocator, &own);
     if (path && s.passing)
         w->file = s.file = heed_safetensors_open(path, allocator, &own);

@@ -11,7 +11,7 @@ static void end_rows(heed_session *s)
 heed_status heed__session_rows(const heed_engine *e, const heed_session_options *o, heed_session *s,
                                heed_error *err)
 {
-    const heed__shortlist *list = o->shortlist && e->shortlist.file ? &e->shortlist : NULL;
+    const heed__shortlist *list = o->shortlist && e->shortlist.offset ? &e->shortlist : NULL;
     heed__rows *r = heed__rows_new(e->weights, list, o->threads, &s->allocator, err);
     if (!r)
         return HEED_MEMORY;

@@ -2,7 +2,9 @@
  * what it gives does not depend on its neighbours. */
 #include "engine/shortlist.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "files/lex.h"
 #include "text/special_ids.h"
 
 #include <string.h>
@@ -58,9 +60,58 @@ heed_status heed__shortlist_open(heed__shortlist *s, const char *path, int64_t s
     return heed__fail(err, own.status, "%s", own.text);
 }
 
+/* All of it copied: the file need not be aligned. */
+static heed_status copy_lex(heed__shortlist *s, const heed__lex *l)
+{
+    int32_t *offset = heed_arena_allocate(s->arena, (size_t)(l->sources + 1) * sizeof *offset);
+    int32_t *token = heed_arena_allocate(s->arena, (size_t)l->entries * sizeof *token);
+    int32_t *always = heed_arena_allocate(s->arena, (size_t)l->first * sizeof *always);
+    if (!offset || !token || !always)
+        return HEED_MEMORY;
+    for (int64_t i = 0; i <= l->sources; i++)
+        offset[i] = (int32_t)heed__lex_offset(l, i);
+    for (int64_t k = 0; k < l->entries; k++)
+        token[k] = heed__lex_id(l, k);
+    for (int64_t i = 0; i < l->first; i++)
+        always[i] = (int32_t)i;
+    s->offset = offset;
+    s->token = token;
+    s->always = always;
+    s->always_count = l->first;
+    return HEED_OK;
+}
+
+heed_status heed__shortlist_open_lex(heed__shortlist *s, const char *path, int64_t sources,
+                                     int64_t targets, bool shared, const heed_allocator *allocator,
+                                     heed_error *err)
+{
+    const void *bytes;
+    size_t size;
+    heed__lex lex;
+    heed_status status = heed__file_map_unpacked(path, &bytes, &size, err);
+    if (status)
+        return status;
+    *s = (heed__shortlist){
+        .sources = sources, .targets = targets, .bergamot = true, .shared = shared};
+    status = heed__lex_open(&lex, path, bytes, size, sources, targets, err);
+    if (!status && (lex.first > targets || lex.entries > INT32_MAX))
+        status = heed__fail(err, HEED_FORMAT,
+                            "cannot open '%.255s': %lld pieces are on every list, the vocabulary "
+                            "has %lld",
+                            path, (long long)lex.first, (long long)targets);
+    s->arena = status ? NULL : heed_arena_new(allocator, err);
+    if (!status && (!s->arena || copy_lex(s, &lex)))
+        status = heed__fail(err, HEED_MEMORY, "out of memory for '%.255s'", path);
+    heed__file_unmap(bytes, size);
+    if (status)
+        heed__shortlist_close(s);
+    return status;
+}
+
 void heed__shortlist_close(heed__shortlist *s)
 {
     heed_safetensors_close(s->file);
+    heed_arena_free(s->arena);
     *s = (heed__shortlist){0};
 }
 
@@ -80,6 +131,7 @@ void heed__choice_free(heed__choice *c, const heed__panel_weights *output,
 {
     heed__release(allocator, c->id, (size_t)c->room, sizeof *c->id);
     heed__release(allocator, c->packed, 1, packed_bytes(output, c->room));
+    heed__release(allocator, c->bias, (size_t)c->room, sizeof *c->bias);
     *c = (heed__choice){0};
 }
 
@@ -92,8 +144,9 @@ static heed_status reserve(heed__choice *c, int64_t count, const heed__panel_wei
     const int64_t room = count + count / 4;
     c->id = heed__allocate(allocator, (size_t)room, sizeof *c->id);
     c->packed = heed__allocate(allocator, 1, packed_bytes(output, room));
+    c->bias = heed__allocate(allocator, (size_t)room, sizeof *c->bias);
     c->room = room;
-    if (c->id && c->packed)
+    if (c->id && c->packed && c->bias)
         return HEED_OK;
     heed__choice_free(c, output, allocator);
     return heed__fail(err, HEED_MEMORY, "out of memory for a shortlist of %lld pieces",
@@ -110,6 +163,19 @@ static int64_t mark(uint64_t *marks, const int32_t *id, int64_t count)
         *word |= bit;
     }
     return fresh;
+}
+
+/* What Bergamot has on a list beside the translations of the source's pieces. */
+static int64_t mark_as_bergamot(const heed__shortlist *s, uint64_t *marks, int64_t count,
+                                int32_t eos, const heed_tokens *source)
+{
+    if (eos >= 0 && eos < s->sources)
+        count += mark(marks, s->token + s->offset[eos], s->offset[eos + 1] - s->offset[eos]);
+    if (s->shared)
+        count += mark(marks, source->id, source->count);
+    for (int32_t next = (int32_t)s->always_count; count % 8 && next < s->targets; next++)
+        count += mark(marks, &next, 1);
+    return count;
 }
 
 /* The marked ids, ascending, and the marks taken away. */
@@ -138,6 +204,8 @@ heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_pair_ids
         if (which >= 0 && which < ids->target.placeholders && same < s->targets)
             count += mark(marks, &same, 1);
     }
+    if (s->bergamot)
+        count = mark_as_bergamot(s, marks, count, ids->source.eos, source);
     heed_status status = reserve(c, count, output, allocator, err);
     if (status) {
         memset(marks, 0, (size_t)words * sizeof *marks);
@@ -146,5 +214,8 @@ heed_status heed__shortlist_choose(const heed__shortlist *s, const heed_pair_ids
     collect(marks, words, c->id);
     c->count = count;
     heed__panel_select(&c->columns, c->packed, output, c->id, count);
+    for (int64_t i = 0; output->bias && i < count; i++)
+        c->bias[i] = output->bias[c->id[i]];
+    c->columns.bias = output->bias ? c->bias : NULL;
     return HEED_OK;
 }

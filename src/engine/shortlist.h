@@ -17,14 +17,22 @@
 #define HEED_SHORTLIST_FILE "shortlist.safetensors"
 
 typedef struct heed__shortlist {
-    heed_safetensors *file;
-    const int32_t *offset, *token, *always;
+    heed_safetensors *file;                 /* what the three point into, */
+    heed_arena *arena;                      /* or, of another program's file, this */
+    const int32_t *offset, *token, *always; /* offset NULL: it is not open */
     int64_t always_count, sources, targets;
+    /* As Bergamot uses its own: EOS of the source has a list, too; pieces of a shared vocabulary
+     * are on their own; and the list is filled to a multiple of 8 from `always_count` on. */
+    bool bergamot, shared;
 } heed__shortlist;
 
 /* sources, targets: sizes of the vocabularies. */
 heed_status heed__shortlist_open(heed__shortlist *s, const char *path, int64_t sources,
                                  int64_t targets, const heed_allocator *allocator, heed_error *err);
+/* The same of a lex.50.50.*.bin of Bergamot's (files/lex.h). */
+heed_status heed__shortlist_open_lex(heed__shortlist *s, const char *path, int64_t sources,
+                                     int64_t targets, bool shared, const heed_allocator *allocator,
+                                     heed_error *err);
 void heed__shortlist_close(heed__shortlist *s);
 
 /* What one sentence may need: ids, ascending, and the columns of the output matrix that make them,
@@ -33,7 +41,8 @@ typedef struct heed__choice {
     int32_t *id;
     int64_t count, room; /* room: ids that there is memory for */
     heed__panel_weights columns;
-    void *packed; /* what columns points to */
+    void *packed;    /* what columns points to */
+    heed_real *bias; /* and of an output with a bias, theirs */
 } heed__choice;
 /* Fills c, whose memory grows as it must; marks has (targets) bits, all 0, and leaves them so.
  * wanted are ids that it must have; NULL: none. */

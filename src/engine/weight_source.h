@@ -18,13 +18,13 @@ typedef struct heed__given_int8 {
 } heed__given_int8;
 
 typedef struct heed__weight_source {
-    heed_safetensors *file; /* NULL: the tensors have their values */
-    const char *path;       /* of the file */
-    int bits;               /* of matrices that are packed: 0 or 8 */
-    bool from_memory;       /* more values than the last cache holds */
-    heed_arena *arena;      /* of what is packed */
-    heed_arena *passing;    /* of what is not kept */
-    heed_real *portion;     /* made when it is needed */
+    heed_safetensors *file;        /* NULL: the tensors have their values */
+    const char *path;              /* of the file */
+    int bits;                      /* of matrices that are packed: 0 or 8 */
+    bool from_memory;              /* more values than the last cache holds */
+    heed_arena *arena;             /* of what is packed */
+    heed_arena *passing;           /* of what is not kept */
+    heed_real *portion;            /* made when it is needed */
     const heed__given_int8 *given; /* NULL: none */
     bool mixed;                    /* some matrices were given, whatever bits is */
     heed_error *err;               /* never NULL; the first error stays */

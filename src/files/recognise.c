@@ -144,7 +144,8 @@ static bool is_hugging_face(const char *path)
  * keeps an optimiser's numbers beside a model. */
 static bool may_hold_weights(const char *name)
 {
-    if (strncmp(name, "tok", 3) == 0 || strncmp(name, "lex.", 4) == 0 || strstr(name, ".optimizer."))
+    if (strncmp(name, "tok", 3) == 0 || strncmp(name, "lex.", 4) == 0 ||
+        strstr(name, ".optimizer."))
         return false;
     return ends_with(name, ".bin") || ends_with(name, ".bin.gz") || ends_with(name, ".gguf") ||
            ends_with(name, ".npz");

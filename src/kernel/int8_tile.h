@@ -4,10 +4,10 @@
  *
  * A tile is at most INT8_ROWS rows of one panel, INT8_TILE rows each if there are more, or one row
  * of INT8_STREAMS panels, which memory delivers faster side by side.  A 32-bit lane is a column,
- * and one multiply-add of four bytes does four steps of k in it; nothing saturates (panels.h: wide
- * weights have INT8_WIDE where that needs another tile), so all of these give the same integers.  Meanwhile the tile prefetches what comes later: at `ahead`,
- * one cache line per group, `stride` bytes apart; with several panels, of each of them, and at
- * their end of the next ones. */
+ * and one multiply-add of four bytes does four steps of k in it; nothing saturates (panels.h), so
+ * all of these give the same integers; wide weights have INT8_WIDE where that needs another tile.
+ * Meanwhile the tile prefetches what comes later: at `ahead`, one cache line per group, `stride`
+ * bytes apart; with several panels, of each of them, and at their end of the next ones. */
 #ifndef HEED_KERNEL_INT8_TILE_H
 #define HEED_KERNEL_INT8_TILE_H
 
@@ -155,9 +155,8 @@ VINLINE void int8_wide(int32_t *sums, const uint8_t *a, const int8_t *w, int64_t
             const __m256i both = _mm256_loadu_si256((const __m256i *)(w + g * GROUP_BYTES) + h);
             const __m256i low = _mm256_srai_epi16(_mm256_slli_epi16(both, 8), 8);
             const __m256i high = _mm256_srai_epi16(both, 8);
-            sum[h] =
-                _mm256_add_epi32(sum[h], _mm256_add_epi32(_mm256_madd_epi16(low, even),
-                                                          _mm256_madd_epi16(high, odd)));
+            sum[h] = _mm256_add_epi32(sum[h], _mm256_add_epi32(_mm256_madd_epi16(low, even),
+                                                               _mm256_madd_epi16(high, odd)));
         }
     }
     for (int h = 0; h < 2; h++)

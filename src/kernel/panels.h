@@ -25,8 +25,8 @@
  *
  * Weights that another program has quantised keep their own scales, and may have a multiplier for
  * what they are multiplied with: then a[i][k] ~ (byte - 127) / multiplier, byte - 127 the nearest
- * of -127..127, whatever else is in the row.  Where 16 bits are too few for such weights (wide), the
- * products are added in 32. */
+ * of -127..127, whatever else is in the row.  Where 16 bits are too few for such weights (wide),
+ * the products are added in 32. */
 #ifndef HEED_KERNEL_PANELS_H
 #define HEED_KERNEL_PANELS_H
 
@@ -140,8 +140,8 @@ void heed__panel_pack(heed_real *panels, const heed_real *w, int64_t row, int64_
  * more than HEED_PANEL_MOST; all of scale and sum, rounded up to panels, are set. */
 void heed__panel_pack_int8(int8_t *panels, float *scale, int32_t *sum, const heed_real *w,
                            int64_t row, int64_t col, int64_t k, int64_t n);
-/* The same of weights that are int8 already, w[k*row + j*col], each column with this scale; how many
- * columns have eight weights of one sign that sum to more than `most`. */
+/* The same of weights that are int8 already, w[k*row + j*col], each column with this scale; how
+ * many columns have eight weights of one sign that sum to more than `most`. */
 int64_t heed__panel_keep_int8(int8_t *panels, float *scale, int32_t *sum, const int8_t *w,
                               int64_t row, int64_t col, int64_t k, int64_t n, float of_all,
                               int32_t most);
