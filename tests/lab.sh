@@ -17,10 +17,10 @@ holds() {
 # Catches a lab that is not listed, or listed without what it is.
 run lab
 exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'
-says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
+says '^lstmn  *LSTMN'; says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
 
 # Catches help that is missing or too wide.
-for name in ntm pointer snail vit; do
+for name in lstmn ntm pointer snail vit; do
     run lab $name --help
     exits 0; says "^usage: heed lab $name \[options\]"; says '^  --quick '; quiet_err
     [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
@@ -42,6 +42,12 @@ run lab pointer --model m --least 9 --most 5
 exits 2; complains "heed: option '--least' is 9, more than '--most', 5"; quiet_out
 run lab pointer --model m --task tsp --most 20
 exits 2; mentions "option '--most' is 20, expected at most 16"; quiet_out
+run lab lstmn --model m --keys 5 --pairs 6
+exits 2; complains "heed: option '--pairs' is 6, more than '--keys', 5"; quiet_out
+run lab lstmn --model m --task text
+exits 2; complains "heed: missing option '--data': the folder of the text"; quiet_out
+run lab lstmn --model m --task text --data nowhere
+exits 1; mentions "nowhere/train.txt"; quiet_out
 run lab ntm --model m --task ngrams --longest 5
 exits 2; mentions "option '--longest' is 5, expected 7 at least"; quiet_out
 mkdir there && touch there/something
@@ -76,6 +82,12 @@ run lab ntm --config ntm/config.json --model again --weights ntm/model.safetenso
 exits 0
 grep -v '^validation\|^trained' trained >first; grep -v '^validation\|^trained' out >second
 same first second
+
+# Catches a memory network that does not recall, and a picture of where it looks that is not made.
+run lab lstmn --quick --model lstmn --threads 1
+exits 0
+holds '4 pairs, right, %' '>= 90'
+grep -q 'class="now"' lstmn/looks.svg; verdict $? 'there is no picture'
 
 # Catches a pointer network that does not learn to sort in seconds.
 run lab pointer --quick --model numbers --threads 1 --json

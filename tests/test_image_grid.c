@@ -111,8 +111,30 @@ static void what_is_refused(void **state)
     assert_null(svg);
 }
 
+/* Catches a reading with another word marked, a shade of what is not read yet, words that break the
+ * text. */
+static void reading(void **state)
+{
+    static const char *const words[] = {"The", "<FBI>", "is"};
+    static const heed_real weights[] = {1, 1, 1, 0.25, 1, 1, 0.75, (heed_real)NAN, 1};
+    const char *svg;
+    (void)state;
+    assert_int_equal(heed_reading_svg("t", (heed_labels){words, 3}, weights, arena, &svg, NULL),
+                     HEED_OK);
+    check_xml(svg);
+    assert_int_equal(occurrences(svg, "class=\"now\""), 3);
+    assert_int_equal(occurrences(svg, ">&lt;FBI&gt;</text>"), 2);
+    assert_int_equal(occurrences(svg, "<rect class=\"seen\""), 2);
+    assert_non_null(strstr(svg, "fill-opacity=\"0.25\""));
+    assert_non_null(strstr(svg, "fill-opacity=\"0.75\""));
+    assert_int_equal(heed_reading_svg("t", (heed_labels){words, 0}, weights, arena, &svg, NULL),
+                     HEED_ARGUMENT);
+    assert_null(svg);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {WITH_ARENA(pixels_come_back), WITH_ARENA(what_is_refused)};
+    const struct CMUnitTest tests[] = {WITH_ARENA(pixels_come_back), WITH_ARENA(what_is_refused),
+                                       WITH_ARENA(reading)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

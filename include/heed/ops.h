@@ -390,6 +390,13 @@ heed_tensor *heed_gru_step(heed_tape *t, heed_tensor *x, heed_tensor *h_prev, he
  * h_i = relu(c_i).  x (N,D), f (N,D) -> h (N,D). */
 heed_tensor *heed_ssru(heed_tape *t, heed_tensor *x, heed_tensor *f, const heed_segments *segments);
 
+/* A recurrence that looks back at n earlier steps of its B sequences: s_i = softmax over i of
+ * v . tanh(q + k_i), y = sum s_i x_i.  q (B,A), v (A); keys[i] (B,A) and values[i] (B,D), or more
+ * rows, of which the first B are used -> (B,D).  weights, unless it is NULL, receives s (B,n),
+ * differentiable.  What the steps hold is read where it is: nothing is copied. */
+heed_tensor *heed_read_steps(heed_tape *t, heed_tensor *q, heed_tensor *v, heed_tensor *const *keys,
+                             heed_tensor *const *values, int n, heed_tensor **weights);
+
 /* ---- external memory ---- */
 
 /* The Neural Turing Machine's memory and heads (Graves, Wayne, Danihelka 2014).  A batch of B

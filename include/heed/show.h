@@ -84,6 +84,12 @@ typedef struct heed_heat_panel {
 heed_status heed_heat_svg(const char *title, const char *x_label, const heed_heat_panel *panels,
                           int count, heed_arena *arena, const char **svg, heed_error *err);
 
+/* A sentence as it is read, a line for each word: that word marked, and those before it shaded by
+ * the weight that it gives them.  weights (count,count): row i is what word i gives to each; what
+ * stands at i and behind it is not read. */
+heed_status heed_reading_svg(const char *title, heed_labels words, const heed_real *weights,
+                             heed_arena *arena, const char **svg, heed_error *err);
+
 /* Sets of points of the unit square with lines through them: what is right, and what was found. */
 typedef struct heed_points_line {
     const int32_t *index; /* of points, in the order of the line */

@@ -85,6 +85,7 @@
     X(lstm_step)                                                                                   \
     X(gru_step)                                                                                    \
     X(ssru)                                                                                        \
+    X(read_steps)                                                                                  \
     X(ntm_content)                                                                                 \
     X(ntm_location)                                                                                \
     X(ntm_read)                                                                                    \
