@@ -140,23 +140,50 @@ static json_t *configuration(const char *folder)
     return json_load_file(path, 0, NULL);
 }
 
-static json_t *facts(const struct inspect_settings *s, const heed_translator *tr,
-                     const heed_model *outline, int tokens)
+/* A model as it lies in a directory. */
+struct opened {
+    heed_engine *engine;
+    heed_vocab *source, *target;
+    heed_model *outline;
+    heed_text_config text;
+};
+
+static heed_status open_model(struct opened *m, const char *folder, heed_arena *arena,
+                              heed_error *err)
+{
+    heed_model_config model;
+    if (!heed_model_read_config(folder, arena, &model, &m->text, err) &&
+        (m->engine = heed_engine_open(folder, NULL, err)) &&
+        (model.features ||
+         !heed_vocabs_open(folder, m->text.bpe_joiner, NULL, &m->source, &m->target, err)))
+        m->outline = heed_model_outline(&model, NULL, err);
+    return err->status;
+}
+
+static void close_model(struct opened *m)
+{
+    heed_model_free(m->outline);
+    heed_vocabs_free(m->source, m->target);
+    heed_engine_free(m->engine);
+}
+
+static json_t *facts(const struct inspect_settings *s, const struct opened *m)
 {
     char summary[HEED_MODEL_SUMMARY];
-    const heed_vocab *source = heed_translator_source(tr), *target = heed_translator_target(tr);
+    const heed_vocab *source = m->source, *target = m->target;
+    const heed_model *outline = m->outline;
     json_t *all =
         json_pack("{s:o, s:s, s:o}", "model", json_string_nocheck(s->model), "summary",
                   heed_model_summary(outline, summary), "config", configuration(s->model));
     json_object_set_new(all, "vocabulary",
-                        json_pack("{s:s, s:b, s:i, s:i}", "tokens", kinds[tokens], "shared",
+                        json_pack("{s:s, s:b, s:i, s:i}", "tokens", kinds[m->text.tokens], "shared",
                                   source == target, "source", (int)heed_vocab_size(source),
                                   "target", (int)heed_vocab_size(target)));
     const heed_params *p = heed_model_params(outline);
     json_object_set_new(all, "parameters", json_integer((json_int_t)heed_params_trainable(p)));
     json_object_set_new(all, "parts", parameters(p));
     json_object_set_new(all, "files", files(s->model));
-    int bits = heed_engine_weight_bits(heed_translator_engine(tr));
+    int bits = heed_engine_weight_bits(m->engine);
     if (bits)
         json_object_set_new(all, "weight_bits", json_integer(bits));
     json_t *run = training(s->model);
@@ -217,15 +244,19 @@ static void print_facts(const json_t *all)
     const json_t *v = json_object_get(all, "vocabulary");
     printf("%s: %s\n", json_string_value(json_object_get(all, "model")),
            json_string_value(json_object_get(all, "summary")));
+    const json_t *config = json_object_get(all, "config");
     const char *tokens = json_string_value(json_object_get(v, "tokens"));
-    if (json_is_true(json_object_get(v, "shared")))
+    const bool one = !number(config, "source-vocabulary") || !number(config, "target-vocabulary");
+    if (one)
+        printf("vocabulary: %s, %lld pieces\n", tokens, number(v, "source"));
+    else if (json_is_true(json_object_get(v, "shared")))
         printf("vocabulary: %s, %lld pieces for both sides\n", tokens, number(v, "source"));
     else
         printf("vocabulary: %s, %lld source and %lld target pieces\n", tokens, number(v, "source"),
                number(v, "target"));
     if (number(all, "weight_bits"))
         printf("weights: int8\n");
-    printf("sentences: up to %lld tokens\n", number(json_object_get(all, "config"), "longest"));
+    printf("%s: up to %lld tokens\n", one ? "text" : "sentences", number(config, "longest"));
     print_counts("parameters", "all", json_object_get(all, "parts"));
     print_counts("bytes", "all", json_object_get(all, "files"));
     const json_t *run = json_object_get(all, "training");
@@ -245,26 +276,22 @@ static bool print_json(const json_t *all)
     return text != NULL;
 }
 
-bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr)
+bool inspect_facts(const struct inspect_settings *s)
 {
     heed_error err = {0};
     heed_arena *arena = heed_arena_new(NULL, &err);
-    heed_model_config model;
-    heed_text_config text = {0};
-    heed_model *outline = NULL;
-    if (arena && !heed_model_read_config(s->model, arena, &model, &text, &err))
-        outline = heed_model_outline(&model, NULL, &err);
-    if (!outline) {
+    struct opened m = {.engine = NULL};
+    bool good = arena && !open_model(&m, s->model, arena, &err);
+    if (!good) {
         complain("%s", err.text);
-        heed_arena_free(arena);
-        return false;
+    } else {
+        json_t *all = facts(s, &m);
+        good = !s->json || print_json(all);
+        if (!s->json)
+            print_facts(all);
+        json_decref(all);
     }
-    json_t *all = facts(s, tr, outline, text.tokens);
-    bool good = !s->json || print_json(all);
-    if (!s->json)
-        print_facts(all);
-    json_decref(all);
-    heed_model_free(outline);
+    close_model(&m);
     heed_arena_free(arena);
     return good;
 }
@@ -302,13 +329,15 @@ int inspect_run(int argc, const char *const *argv)
         code = EXIT_USAGE;
     } else if (!s.attention && heed_found_is(s.model)) {
         code = inspect_found(&s, in.arena) ? EXIT_DONE : EXIT_FAILED;
+    } else if (!s.attention) {
+        code = inspect_facts(&s) ? EXIT_DONE : EXIT_FAILED;
     } else {
         heed_error err = {0};
         heed_translator *tr = heed_translator_open(s.model, 1, NULL, &err);
         if (tr) {
             heed_translator_protect(tr, s.protect);
             heed_translator_capitals(tr, s.capitals);
-            if (s.attention ? inspect_attention(&s, tr, in.arena) : inspect_facts(&s, tr))
+            if (inspect_attention(&s, tr, in.arena))
                 code = EXIT_DONE;
         } else {
             complain("%s", err.text);

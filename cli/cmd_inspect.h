@@ -15,7 +15,7 @@ struct inspect_settings {
 /* Both say what went wrong and return false then. */
 /* Of a model of another program. */
 bool inspect_found(const struct inspect_settings *s, heed_arena *arena);
-bool inspect_facts(const struct inspect_settings *s, const heed_translator *tr);
+bool inspect_facts(const struct inspect_settings *s);
 bool inspect_attention(const struct inspect_settings *s, heed_translator *tr, heed_arena *arena);
 
 #endif

@@ -195,7 +195,7 @@ int train_run(int argc, const char *const *argv)
     void *settings = arena && kind ? heed_arena_allocate(arena, kind->settings) : NULL;
     int code = kind ? EXIT_FAILED : EXIT_USAGE;
     if (settings)
-        code = run_kind(kind, settings, argc, argv);
+        code = run_kind(kind, memset(settings, 0, kind->settings), argc, argv);
     else if (kind)
         complain("out of memory");
     heed_arena_free(arena);

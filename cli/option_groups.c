@@ -24,23 +24,14 @@ const heed_option_group train_groups[] = {
      "arch encoder-layers decoder-layers d ff heads d-k d-v kv-heads dropout ff-dropout activation "
      "ff-gated head-transform ff-bias output-bias pre-norm norm norm-eps residual positions tying "
      "longest "
-     "label-smoothing types embedding-norm embedding-scale cell attend embedding bidirectional "
+     "label-smoothing types embedding-norm embedding-scale decoder-unit zero-start cell attend "
+     "embedding bidirectional "
      "reverse input-feeding",
      false},
-    {"attention",
-     "attention-score attention-pattern attention-normaliser attention-queries attention-memory "
-     "position-bias attention-beta attention-dropout "
-     "attention-bias scale-scores rope-base",
-     false},
-    {"optimiser",
-     "batch-tokens accumulate optimizer beta1 beta2 eps momentum weight-decay schedule rate "
-     "rate-floor warmup clip clip-value ema",
-     false},
-    {"limits and validation",
-     "max-epochs patience valid-every valid-minutes valid-beam valid-lines valid-metric "
-     "valid-tokenize",
-     false},
-    {"saves and logs", "average average-kind save-every save-minutes keep log-every", false},
+    TRAIN_GROUP_ATTENTION,
+    TRAIN_GROUP_OPTIMISER,
+    TRAIN_GROUP_LIMITS,
+    TRAIN_GROUP_SAVES,
     {NULL, NULL, false},
 };
 

@@ -4,6 +4,34 @@
 
 #include <heed/options.h>
 
+/* Groups that every kind of training has; of their options a set may lack some. */
+#define TRAIN_GROUP_ATTENTION                                                                      \
+    {                                                                                              \
+        "attention",                                                                               \
+            "attention-score attention-pattern attention-normaliser attention-queries "            \
+            "attention-memory position-bias attention-beta attention-dropout attention-bias "      \
+            "scale-scores rope-base",                                                              \
+            false                                                                                  \
+    }
+#define TRAIN_GROUP_OPTIMISER                                                                      \
+    {                                                                                              \
+        "optimiser",                                                                               \
+            "batch-tokens accumulate optimizer beta1 beta2 eps momentum weight-decay schedule "    \
+            "rate rate-floor warmup clip clip-value ema",                                          \
+            false                                                                                  \
+    }
+#define TRAIN_GROUP_LIMITS                                                                         \
+    {                                                                                              \
+        "limits and validation",                                                                   \
+            "max-epochs patience valid-every valid-minutes valid-beam valid-lines valid-metric "   \
+            "valid-tokenize",                                                                      \
+            false                                                                                  \
+    }
+#define TRAIN_GROUP_SAVES                                                                          \
+    {                                                                                              \
+        "saves and logs", "average average-kind save-every save-minutes keep log-every", false     \
+    }
+
 extern const heed_option_group train_groups[], translate_groups[], evaluate_groups[];
 
 #endif

@@ -36,7 +36,7 @@ typedef struct train_kind {
     /* Of a struct that begins with struct train_common.  The first kind's command is "heed train",
      * any other's "heed train --arch WORD" (or "heed train --arch WORD --task WORD"). */
     const heed_option_set *options;
-    size_t settings; /* bytes of that struct */
+    size_t settings; /* bytes of that struct, which is zero before the options are read */
     /* The trainer, of common.resume if that is given, else a new one in common.folder. */
     heed_trainer *(*open)(void *settings, const invocation *in, const heed_train_hooks *hooks,
                           heed_error *err);
@@ -53,7 +53,10 @@ typedef struct train_kind {
 } train_kind;
 
 /* The kinds beside translation, which is what `heed train` does where nothing says otherwise. */
-#define TRAIN_OTHERS_LIST(X) X(encoder)
+#define TRAIN_OTHERS_LIST(X)                                                                       \
+    X(decoder)                                                                                     \
+    X(encoder)
+
 #define TRAIN_KIND_LIST(X)                                                                         \
     X(translation)                                                                                 \
     TRAIN_OTHERS_LIST(X)
@@ -63,8 +66,7 @@ TRAIN_KIND_LIST(TRAIN_KIND_DECLARE)
 TRAIN_OTHERS_LIST(TRAIN_OPTIONS_DECLARE)
 
 /* The kind that the words ask for: --arch and --task; else those that a stored run (--resume) or a
- * config file (--config) names; else a --preset that one kind
- * alone has; else the architecture of
+ * config file (--config) names; else a --preset that one kind alone has; else the architecture of
  * the model of --from; else the first.  NULL after saying what is wrong. */
 const train_kind *train_kind_find(int argc, const char *const *argv);
 

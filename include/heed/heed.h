@@ -48,6 +48,7 @@
 #include <heed/encoder.h>
 #include <heed/engine.h>
 #include <heed/io.h>
+#include <heed/language.h>
 #include <heed/metric.h>
 #include <heed/model.h>
 #include <heed/nn.h>

@@ -3,85 +3,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/line_reader.h"
+#include "data/spool.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#define SPOOL_BUFFER ((size_t)1 << 16)
-
-/* An unnamed temporary file for lines. */
-struct spool {
-    int fd;
-    int failed; /* errno of the first failure, or 0 */
-    size_t held;
-    size_t size;
-    char buffer[SPOOL_BUFFER];
-};
-
-static const char *spool_folder(void)
-{
-    const char *folder = getenv("TMPDIR");
-    return folder && *folder ? folder : "/tmp";
-}
-
-static void spool_open(struct spool *s)
-{
-    char name[PATH_MAX];
-    s->held = s->size = 0;
-    s->failed = 0;
-    int n = snprintf(name, sizeof name, "%s/heed-corpus-XXXXXX", spool_folder());
-    s->fd = -1;
-    if (n < 0 || (size_t)n >= sizeof name)
-        s->failed = ENAMETOOLONG;
-    else if ((s->fd = mkostemp(name, O_CLOEXEC)) < 0 || unlink(name) != 0)
-        s->failed = errno;
-}
-
-static void spool_flush(struct spool *s)
-{
-    for (size_t done = 0; done < s->held && !s->failed;) {
-        ssize_t n = write(s->fd, s->buffer + done, s->held - done);
-        if (n < 0 && errno != EINTR)
-            s->failed = errno;
-        if (n > 0)
-            done += (size_t)n;
-    }
-    s->size += s->held;
-    s->held = 0;
-}
-
-static void spool_add(struct spool *s, const char *bytes, size_t size)
-{
-    while (size) {
-        size_t n = SPOOL_BUFFER - s->held < size ? SPOOL_BUFFER - s->held : size;
-        memcpy(s->buffer + s->held, bytes, n);
-        s->held += n;
-        bytes += n;
-        size -= n;
-        if (s->held == SPOOL_BUFFER)
-            spool_flush(s);
-    }
-}
-
-static void spool_map(struct spool *s, heed__text_file *f)
-{
-    spool_flush(s);
-    void *map = NULL;
-    if (!s->failed && s->size) {
-        map = mmap(NULL, s->size, PROT_READ, MAP_PRIVATE, s->fd, 0);
-        if (map == MAP_FAILED)
-            s->failed = errno;
-    }
-    f->map = map ? map : "";
-    f->map_size = s->failed ? 0 : s->size;
-}
 
 /* The file's lines, decompressed if need be, in a mapped temporary file. */
 static heed_status map_copy(heed__text_file *f, const char *path, const heed_allocator *allocator,
@@ -90,25 +16,24 @@ static heed_status map_copy(heed__text_file *f, const char *path, const heed_all
     heed__lines *lines = heed__lines_open(path, HEED_LINE_LIMIT, allocator, err);
     if (!lines)
         return err->status;
-    struct spool s;
-    spool_open(&s);
+    heed__spool s;
+    heed__spool_open(&s);
     const char *line = "";
     size_t length;
     heed_status status = HEED_OK;
     while (!s.failed && !(status = heed__lines_next(lines, &line, &length, err)) && line) {
-        spool_add(&s, line, length);
-        spool_add(&s, "\n", 1);
+        heed__spool_add(&s, line, length);
+        heed__spool_add(&s, "\n", 1);
     }
     if (!status)
-        spool_map(&s, f);
-    if (s.fd >= 0)
-        close(s.fd);
+        f->map = heed__spool_map(&s, &f->map_size);
+    heed__spool_close(&s);
     heed__lines_close(lines);
     if (s.failed && !status)
         status = heed__fail(err, HEED_IO,
                             "cannot write a temporary copy of '%s' in '%s': %s; TMPDIR may name "
                             "another folder",
-                            path, spool_folder(), strerror(s.failed));
+                            path, heed__spool_folder(), strerror(s.failed));
     return status;
 }
 
