@@ -138,6 +138,20 @@ static inline bool one_stack_form(heed_arch arch, int i, heed_model_config *conf
         c->decoder_unit = HEED_DECODER_UNIT_SSRU;
         c->pre_norm = true;
         return true;
+    case 17:
+        *name = "general, own widths, biases";
+        config->attention.score = HEED_SCORE_GENERAL;
+        c->attention_bias = true;
+        c->d_k = 5;
+        c->d_v = 7;
+        return true;
+    case 18:
+        *name = "general, shared heads of keys, alibi, a band";
+        config->attention.score = HEED_SCORE_GENERAL;
+        config->attention.pattern = (heed_slot_spec)HEED_ONE(HEED_PATTERN_BAND, {5});
+        config->attention.position_bias = (heed_slot_spec)HEED_ONE(HEED_BIAS_ALIBI, {0});
+        c->kv_heads = 2;
+        return true;
     default:
         return false;
     }

@@ -186,6 +186,8 @@ static inline void for_each_form(void (*check)(const heed_model_config *))
     check(&config);
     config.attention.beta = 3;
     check(&config);
+    config.attention.score = HEED_SCORE_GENERAL;
+    check(&config);
     config.attention.score = HEED_SCORE_SCALED_DOT;
     c->d_k = 6;
     c->positions = HEED_POSITIONS_ROTARY;

@@ -165,6 +165,7 @@ static void a_row_does_not_depend_on_others(void **state)
     (void)state;
     check_rows_alone(HEED_SCORE_SCALED_DOT);
     check_rows_alone(HEED_SCORE_COSINE);
+    check_rows_alone(HEED_SCORE_GENERAL);
 }
 
 /* ---- bytes and files ---- */
@@ -284,6 +285,8 @@ static void a_converted_model_is_the_model(void **state)
 {
     (void)state;
     heed_model_config config = small_config();
+    check_conversion(config);
+    config.attention.score = HEED_SCORE_GENERAL;
     check_conversion(config);
     config.attention.score = HEED_SCORE_COSINE;
     check_conversion(config);

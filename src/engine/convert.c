@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/names.h"
+#include "engine/fold_score.h"
 #include "engine/found_model.h"
 #include "engine/model_directory.h"
 #include "engine/packed_weights.h"
@@ -119,8 +120,11 @@ static void convert_weights(struct conversion *c, const heed_model_config *confi
     c->model = heed__model_new_zero(config, NULL, c->err);
     c->writer = c->model ? heed_safetensors_writer_new(NULL, c->err) : NULL;
     c->arena = c->writer ? heed_arena_new(NULL, c->err) : NULL;
-    if (c->arena && !heed_params_load(heed_model_params(c->model), source, c->err))
+    if (c->arena && !heed_params_load(heed_model_params(c->model), source, c->err)) {
+        if (c->kind == HEED_NUMBERS_INT8 && !heed__fold_scores(c->model, c->arena))
+            heed__fail(c->err, HEED_MEMORY, "out of memory for a model's weights");
         add_all(c);
+    }
     if (!c->err->status)
         heed_safetensors_writer_write(c->writer, target, c->err);
     heed_arena_free(c->arena);
@@ -148,11 +152,12 @@ static heed_status check(const heed_model_config *config, heed_number_kind kind,
     if (!outline)
         return err->status;
     if (kind == HEED_NUMBERS_INT8 && !fits)
-        return heed__fail(err, HEED_ARGUMENT,
-                          "'%s' cannot be quantised: only a Transformer with dot, scaled-dot or "
-                          "cosine scores, without windows or hard choices, can; fp16 works for "
-                          "every model",
-                          from);
+        return heed__fail(
+            err, HEED_ARGUMENT,
+            "'%s' cannot be quantised: only a Transformer with dot, scaled-dot, cosine "
+            "or (without rotary positions) general scores can; fp16 works for every "
+            "model",
+            from);
     heed__pathname path;
     if (heed__pathname_in(path, from, "model.safetensors", err))
         return err->status;

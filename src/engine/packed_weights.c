@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/min_max.h"
+#include "engine/fold_score.h"
 #include "engine/weight_source.h"
 #include "kernel/linear_head.h"
 #include "kernel/rotary_rows.h"
@@ -57,10 +58,14 @@ static heed__row_norm norm(const heed__weight_source *s, const heed_norm_layer *
 
 /* ---- sublayers ---- */
 
-static bool slots_fit(const heed_attend_options *o)
+static bool slots_fit(const heed_mha_layer *l)
 {
+    const heed_attend_options *o = &l->attend.options;
+    /* Queries that are turned before the score's matrix cannot have it folded in. */
+    const bool folds =
+        o->score == HEED_SCORE_GENERAL && !heed_positions_are_rotary(l->options.positions);
     return (o->score == HEED_SCORE_SCALED_DOT || o->score == HEED_SCORE_DOT ||
-            o->score == HEED_SCORE_COSINE) &&
+            o->score == HEED_SCORE_COSINE || folds) &&
            (heed__attend_can(o) & HEED_CAN_FUSED ||
             heed__slot_kind(&o->normaliser) == HEED_NORMALISE_ELU);
 }
@@ -73,7 +78,7 @@ static bool stack_fits(const heed_stack *s, bool decodes)
             return false;
         if (one->kind->form == HEED_SUBLAYER_OWN)
             return false;
-        if (one->kind->form == HEED_SUBLAYER_MHA && !slots_fit(&one->as.mha.attend.options))
+        if (one->kind->form == HEED_SUBLAYER_MHA && !slots_fit(&one->as.mha))
             return false;
     }
     return true;
@@ -84,7 +89,7 @@ static heed_real score_scale(const heed__weight_source *s, const heed_attend_lay
 {
     if (l->options.score == HEED_SCORE_SCALED_DOT)
         return (heed_real)(1 / sqrt((double)d_k));
-    if (l->options.score == HEED_SCORE_DOT)
+    if (l->options.score == HEED_SCORE_DOT || l->options.score == HEED_SCORE_GENERAL)
         return 1;
     if (!l->beta)
         return (heed_real)l->options.beta;
@@ -180,7 +185,7 @@ static void pack_attention(heed__weight_source *s, heed__weights *w, heed__packe
                                    .d_v = o->d_v,
                                    .value = o->kv_heads * o->d_k,
                                    .scale = score_scale(s, &l->attend, o->d_k)};
-    to->in = linear(s, o->cross ? &l->q : &l->qkv);
+    to->in = heed__pack_queries(s, l);
     if (o->cross)
         to->kv = linear(s, &l->kv);
     to->out = linear(s, &l->out);
