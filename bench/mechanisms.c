@@ -30,7 +30,9 @@ static double step_both(void *context)
     heed_tape_reset(t);
     heed_arena *arena = heed_tape_arena(t);
     const heed_segments *queries = heed_segments_new(arena, SENTENCES, one);
-    const heed_memory m = {s->keys, s->values, heed_segments_new(arena, SENTENCES, words)};
+    const heed_memory m = {.keys = s->keys,
+                           .values = s->values,
+                           .segments = heed_segments_new(arena, SENTENCES, words)};
     double start = heed_clock_seconds();
     heed_tensor *y = heed_attend(t, &s->layer, s->q, &m, queries, NULL);
     heed_backward(t, heed_sum(t, y, HEED_ALL));

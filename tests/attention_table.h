@@ -8,6 +8,7 @@
 #define HEED_TESTS_ATTENTION_TABLE_H
 
 #include "attention/attend.h"
+#include "tensor/tensor_fields.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,6 +89,7 @@ struct form_head {
     bool causal;
     int64_t t, s, dk, dv;
     const double *q, *k, *v;
+    const double *gate; /* (S) of the head of keys; NULL: none */
 };
 
 /* phi(q) sum phi(k) v^T / (phi(q) sum phi(k) + 1e-6), phi = elu + 1: pair by pair. */
@@ -109,6 +111,107 @@ static inline void mix_elu(const struct form_head *h, double *y)
         }
         for (int64_t d = 0; d < h->dv; d++)
             y[i * h->dv + d] /= sum + 1e-6;
+    }
+}
+
+#define FORM_FEATURES 96
+/* phi of x (d): how many features. */
+static inline int64_t form_features(const heed__linear_form *f, const heed_tensor *w,
+                                    const double *x, int64_t d, double *to)
+{
+    const bool positive = f->features == HEED_FEATURES_POSITIVE;
+    const double s = positive ? pow((double)d, -0.25) : 1;
+    double square = 0, sum = 1e-6;
+    int64_t m = 0;
+    for (int64_t i = 0; i < d; i++)
+        square += s * s * x[i] * x[i];
+    for (int64_t i = 0; w && i < w->rows; i++) {
+        double h = 0, root = sqrt((double)w->rows);
+        for (int64_t j = 0; j < d; j++)
+            h += s * (double)heed__row(w, i)[j] * x[j];
+        to[m++] = positive ? exp(h - square / 2) / root : sin(h) / root;
+        if (!positive)
+            to[m++] = cos(h) / root;
+    }
+    for (int64_t i = 0; f->features == HEED_FEATURES_ELU && i < d; i++)
+        to[m++] = x[i] > 0 ? x[i] + 1 : exp(x[i]);
+    for (int64_t n = 1; f->features == HEED_FEATURES_DPFP && n <= f->count; n++)
+        for (int64_t i = 0; i < 2 * d; i++) {
+            const int64_t j = (i + 2 * d - n) % (2 * d);
+            to[m++] = fmax(0, i < d ? x[i] : -x[i - d]) * fmax(0, j < d ? x[j] : -x[j - d]);
+        }
+    for (int64_t i = 0; f->unit_sum && i < m; i++)
+        sum += to[i];
+    for (int64_t i = 0; f->unit_sum && i < m; i++)
+        to[i] /= sum;
+    return m;
+}
+
+/* The same of a query or a key as the layer has them: rfa's are of length 1, times widths. */
+static inline int64_t form_phi(const struct form_head *h, const double *x, double *to)
+{
+    const heed_attend_layer *l = h->layer;
+    heed__linear_form f;
+    double y[16], length = 0;
+    heed__linear_form_of(&l->options, &f);
+    const int64_t kv = h->head / (l->options.heads / l->options.kv_heads);
+    for (int64_t i = 0; i < h->dk; i++)
+        length += x[i] * x[i];
+    for (int64_t i = 0; i < h->dk; i++)
+        y[i] = l->widths ? x[i] / sqrt(length) * (double)l->widths->data[kv * h->dk + i] : x[i];
+    return form_features(&f, l->directions, y, h->dk, to);
+}
+
+static inline double form_gate(const struct form_head *h, int64_t j)
+{
+    const heed_attend_layer *l = h->layer;
+    const int64_t kv = h->head / (l->options.heads / l->options.kv_heads);
+    return 1 / (1 + exp(-h->gate[j] - (l->gate_bias ? (double)l->gate_bias->data[kv] : 0)));
+}
+
+/* Performer and rfa: pair by pair, from the last key back; with gates what is left of each. */
+static inline void mix_features(const struct form_head *h, double *y)
+{
+    for (int64_t i = 0; i < h->t; i++) {
+        double q[FORM_FEATURES], k[FORM_FEATURES], sum = 0, left = 1;
+        form_phi(h, h->q + i * h->dk, q);
+        for (int64_t d = 0; d < h->dv; d++)
+            y[i * h->dv + d] = 0;
+        for (int64_t j = h->causal ? i : h->s - 1; j >= 0; j--) {
+            const int64_t m = form_phi(h, h->k + j * h->dk, k);
+            double w = 0;
+            for (int64_t f = 0; f < m; f++)
+                w += q[f] * k[f];
+            if (h->gate) {
+                w *= left * (1 - form_gate(h, j));
+                left *= form_gate(h, j);
+            }
+            sum += w;
+            for (int64_t d = 0; d < h->dv; d++)
+                y[i * h->dv + d] += w * h->v[j * h->dv + d];
+        }
+        for (int64_t d = 0; d < h->dv; d++)
+            y[i * h->dv + d] /= h->layer->widths ? fmax(sum, 1e-3) : sum;
+    }
+}
+
+/* The delta rule, row after row. */
+static inline void mix_delta(const struct form_head *h, double *y)
+{
+    double w[FORM_FEATURES * 16] = {0}, q[FORM_FEATURES], k[FORM_FEATURES];
+    for (int64_t i = 0; i < h->t; i++) {
+        const int64_t m = form_phi(h, h->q + i * h->dk, q);
+        form_phi(h, h->k + i * h->dk, k);
+        for (int64_t d = 0; d < h->dv; d++) {
+            double stored = 0;
+            for (int64_t f = 0; f < m; f++)
+                stored += k[f] * w[f * h->dv + d];
+            y[i * h->dv + d] = 0;
+            for (int64_t f = 0; f < m; f++) {
+                w[f * h->dv + d] += k[f] * form_gate(h, i) * (h->v[i * h->dv + d] - stored);
+                y[i * h->dv + d] += q[f] * w[f * h->dv + d];
+            }
+        }
     }
 }
 
@@ -134,6 +237,13 @@ static const struct attention_form attention_forms[] = {
     {.memory = "persistent:2", .pattern = "band:4+global:1", .bias = "table:4", .kv_heads = 2},
     {.normaliser = "elu", .mix = mix_elu},
     {.normaliser = "elu", .kv_heads = 2, .mix = mix_elu},
+    {.normaliser = "performer:17", .mix = mix_features},
+    {.normaliser = "performer:32:5", .kv_heads = 2, .mix = mix_features},
+    {.normaliser = "rfa:40", .kv_heads = 2, .mix = mix_features},
+    {.normaliser = "rfa:40:gated", .mix = mix_features},
+    {.normaliser = "rfa:33:gated", .kv_heads = 1, .mix = mix_features},
+    {.normaliser = "delta", .mix = mix_delta},
+    {.normaliser = "delta:2", .kv_heads = 2, .mix = mix_delta},
 };
 #define ATTENTION_FORMS ((int)(sizeof attention_forms / sizeof *attention_forms))
 
@@ -178,6 +288,17 @@ static inline bool attention_form_can(const struct attention_form *f, unsigned c
 {
     const heed_attend_options o = attention_form_options(f, false);
     return (heed__attend_can(&o) & can) == can;
+}
+
+/* Whether all of it goes together, in a layer that is causal or not. */
+static inline bool attention_form_takes(const struct attention_form *f, bool causal)
+{
+    heed_attend_options o = attention_form_options(f, causal);
+    const int64_t kv = f->kv_heads ? f->kv_heads : o.heads;
+    o.query_d = 6 * o.heads;
+    o.key_d = 6 * kv;
+    o.value_d = 4 * kv;
+    return heed__attend_check(&o, NULL) == HEED_OK;
 }
 
 #endif

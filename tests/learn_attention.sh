@@ -34,6 +34,11 @@ copies 850 elu --attention-normaliser elu --positions rotary --max-updates 400
 # Catches a state that forgets, and a decoder that begins with zeros in one place and BOS in another.
 copies 900 ssru --decoder-unit ssru --zero-start --positions sinusoid-marian
 
+# The same with other features, sums that fade, and the delta rule.
+copies 850 performer --attention-normaliser performer:64 --positions rotary --max-updates 400
+copies 850 rfa --attention-normaliser rfa:64 --positions rotary --max-updates 400
+tried="$tried delta" # needs a decoder alone: tests/test_toy_language.c
+
 # Catches a window that follows the wrong word, and choices that are not rewarded for what they did.
 rnn='--arch rnn --cell gru-after --bidirectional --encoder-layers 1 --decoder-layers 1 --d 64'
 rnn="$rnn --attend before --attention-score additive"

@@ -152,6 +152,15 @@ static inline bool one_stack_form(heed_arch arch, int i, heed_model_config *conf
         config->attention.position_bias = (heed_slot_spec)HEED_ONE(HEED_BIAS_ALIBI, {0});
         c->kv_heads = 2;
         return true;
+    case 19: /* the last: goes from key to key */
+        *name = "rfa with gates, own widths, biases, rotary";
+        config->attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_RFA, {160, 1});
+        config->attention.dropout = 0;
+        c->positions = HEED_POSITIONS_ROTARY;
+        c->attention_bias = true;
+        c->d_k = 4;
+        c->d_v = 5;
+        return arch == HEED_ARCH_DECODER;
     default:
         return false;
     }
@@ -176,7 +185,8 @@ static inline void for_each_attention(heed_arch arch, void (*check)(const heed_m
         const struct attention_form *f = &attention_forms[n];
         const heed_attend_options o = attention_form_options(f, causal);
         heed_model_config config = one_stack_config(arch);
-        if (!attention_form_can(f, causal ? HEED_CAN_CAUSAL | HEED_CAN_CACHE : 0))
+        if (!attention_form_can(f, causal ? HEED_CAN_CAUSAL | HEED_CAN_CACHE : 0) ||
+            !attention_form_takes(f, causal))
             continue;
         config.attention = (heed_attention_config){.memory = o.memory,
                                                    .pattern = o.pattern,

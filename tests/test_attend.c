@@ -467,14 +467,15 @@ static void the_table_is_complete(void **state)
         [HEED_SLOT_PATTERN] = {"global", "band", "local-m", "local-p"},
         [HEED_SLOT_SCORE] = {HEED_SCORE_WORDS},
         [HEED_SLOT_BIAS] = {"none", "alibi", "table"},
-        [HEED_SLOT_NORMALISER] = {"soft", "hard", "elu"},
+        [HEED_SLOT_NORMALISER] = {"soft", "hard", "elu", "performer", "rfa", "delta"},
     };
     int found[HEED_SLOT_NORMALISER + 1] = {0};
     for (int i = 0; i < heed_attention_count(); i++) {
         heed_attention_info row = heed_attention_describe(i);
         assert_non_null(heed_attention_slot_name(row.slot));
         assert_true(row.formula && row.paper && row.cost);
-        assert_true(row.can & HEED_CAN_WEIGHTS || strcmp(row.name, "elu") == 0);
+        assert_true(row.can & HEED_CAN_WEIGHTS ||
+                    (row.slot == HEED_SLOT_NORMALISER && strcmp(row.name, "soft") != 0));
         assert_true(strncmp(row.form, row.name, strlen(row.name)) == 0);
         assert_true(row.needs <= row.takes && row.takes <= HEED_TERM_NUMBERS);
         const char *name = names[row.slot][found[row.slot]++];
@@ -508,6 +509,12 @@ static void specs_are_read_and_written(void **state)
         {HEED_SLOT_BIAS, "table:9", "table:9", NULL},
         {HEED_SLOT_NORMALISER, "hard", "hard", NULL},
         {HEED_SLOT_NORMALISER, "elu", "elu", NULL},
+        {HEED_SLOT_NORMALISER, "performer:64:100", "performer:64:100", NULL},
+        {HEED_SLOT_NORMALISER, "rfa:32:gated", "rfa:32:gated", NULL},
+        {HEED_SLOT_NORMALISER, "delta", "delta", NULL},
+        {HEED_SLOT_NORMALISER, "rfa:32:gates", NULL,
+         "'gates' stands behind rfa, expected rfa[:M[:gated]]"},
+        {HEED_SLOT_NORMALISER, "rfa:gated", NULL, "what stands behind rfa is no whole number"},
         {HEED_SLOT_PATTERN, "band:64+globl:2", NULL,
          "there is no pattern 'globl', expected global[:G], band:W, local-m[:D] or local-p[:D]; "
          "did "

@@ -34,14 +34,15 @@ struct run {
     enum mode mode;
     heed_params *p;
     heed_attend_layer l;
-    heed_tensor *in[INPUTS];
+    heed_tensor *in[INPUTS], *gate; /* gate: of forms that have one */
     const int64_t *queries, *keys;
     heed_attention_counts counts;
 };
 
 static bool takes(const struct attention_form *f, enum mode mode)
 {
-    return attention_form_can(f, mode == CAUSAL  ? HEED_CAN_CAUSAL
+    return attention_form_takes(f, mode == CAUSAL) &&
+           attention_form_can(f, mode == CAUSAL  ? HEED_CAN_CAUSAL
                                  : mode == CROSS ? HEED_CAN_CROSS
                                                  : 0);
 }
@@ -72,6 +73,10 @@ static struct run run_new(const struct attention_form *f, enum mode mode, bool s
     static const char *const names[INPUTS] = {"queries", "keys", "values"};
     for (int i = 0; i < INPUTS; i++)
         r.in[i] = heed_param(root, names[i], shapes[i], (heed_init){HEED_INIT_ZERO, 0});
+    heed__linear_form linear;
+    if (heed__linear_form_of(&o, &linear) && linear.gated)
+        r.gate = heed_param(root, "gate", HEED_SHAPE(rows_of(r.keys), kv),
+                            (heed_init){HEED_INIT_ZERO, 0});
     heed_attend_build(&r.l, heed_scope_enter(root, "score"), &o);
     if (heed_params_finish(r.p, 11, &err))
         fail_msg("%s, %s: %s", attention_form_name(f), mode_names[mode], err.text);
@@ -91,7 +96,8 @@ static const heed_segments *segments(heed_tape *t, const int64_t *lengths)
 
 static heed_tensor *attend(heed_tape *t, struct run *r)
 {
-    const heed_memory m = heed_attend_memory(t, &r->l, r->in[K], r->in[V], segments(t, r->keys));
+    heed_memory m = heed_attend_memory(t, &r->l, r->in[K], r->in[V], segments(t, r->keys));
+    m.gate = r->gate;
     heed_tensor *y =
         heed_attend(t, &r->l, r->in[Q], &m, r->mode == CROSS ? segments(t, r->queries) : m.segments,
                     &(heed_attend_extra){.counts = &r->counts});
@@ -261,7 +267,9 @@ static void true_head(const struct run *r, struct truth *out, int64_t row, int64
                           columns_of(r->in[K], key, s, kv, DK),
                           columns_of(r->in[V], key, s, kv, DV)};
     const int64_t ld[INPUTS] = {r->in[Q]->cols, r->in[K]->cols, r->in[V]->cols};
-    const struct form_head h = {&r->l, head, r->mode == CAUSAL, t, s, DK, DV, in[Q], in[K], in[V]};
+    double *gate = r->gate ? columns_of(r->gate, key, s, kv, 1) : NULL;
+    const struct form_head h = {&r->l, head, r->mode == CAUSAL, t, s, DK, DV, in[Q], in[K],
+                                in[V], gate};
     double *y = calloc((size_t)(t * DV + 1), sizeof *y),
            *dy = malloc((size_t)(t * DV + 1) * sizeof *dy);
     double *grad[INPUTS];
@@ -282,6 +290,7 @@ static void true_head(const struct run *r, struct truth *out, int64_t row, int64
         free(in[i]);
         free(grad[i]);
     }
+    free(gate);
     free(y);
     free(dy);
 }
@@ -409,11 +418,13 @@ static void check_alone(struct run *r, int number)
         const heed_segments *k = heed_segments_new(heed_tape_arena(t), 1, &keys[b]);
         if (!queries[b])
             continue;
-        const heed_memory m =
+        heed_memory m =
             heed_attend_memory(t, &r->l, heed_slice_rows(t, r->in[K], key, key + keys[b]),
                                heed_slice_rows(t, r->in[V], key, key + keys[b]), k);
+        m.gate = r->gate ? heed_slice_rows(t, r->gate, key, key + keys[b]) : NULL;
         heed_tensor *alone =
-            heed_attend(t, &r->l, heed_slice_rows(t, r->in[Q], row, row + queries[b]), &m, q, NULL);
+            heed_attend(t, &r->l, heed_slice_rows(t, r->in[Q], row, row + queries[b]), &m,
+                        r->mode == CROSS ? q : k, NULL);
         if (!alone)
             fail_msg("%s", heed_tape_error(t)->text);
         assert_memory_equal(heed__row(y, row), heed_tensor_data(alone),

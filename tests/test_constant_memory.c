@@ -15,15 +15,20 @@ static bool constant_form(int i, heed_model_config *c)
         HEED_ONE(HEED_PATTERN_LOCAL_M, {3}),
         {.count = 2, .term = {{HEED_PATTERN_BAND, {6}}, {HEED_PATTERN_GLOBAL, {2}}}},
     };
+    static const heed_slot_spec normaliser[] = {
+        HEED_ONE(HEED_NORMALISE_ELU), HEED_ONE(HEED_NORMALISE_PERFORMER, {24}),
+        HEED_ONE(HEED_NORMALISE_RFA, {12, 1}), HEED_ONE(HEED_NORMALISE_DELTA, {1})};
     *c = one_stack_config(HEED_ARCH_DECODER);
     c->longest = LENGTH + 8;
     c->dropout = c->attention.dropout = 0;
     c->transformer.positions = HEED_POSITIONS_NONE;
     if (i > 0 && i < 4)
         c->attention.pattern = pattern[i - 1];
+    else if (i < (int)(sizeof normaliser / sizeof *normaliser) + 3)
+        c->attention.normaliser = normaliser[i ? i - 3 : 0];
     else
-        c->attention.normaliser = (heed_slot_spec)HEED_ONE(HEED_NORMALISE_ELU, {0});
-    return i < 4;
+        return false;
+    return true;
 }
 
 static int32_t *new_tokens(void)

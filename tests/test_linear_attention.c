@@ -42,7 +42,7 @@ static bool sees(const heed__linear_head *h, int64_t i, int64_t j)
 static double score(const heed__linear_head *h, int64_t i, int64_t j)
 {
     double sum = 0;
-    for (int64_t x = 0; x < h->d_k; x++)
+    for (int64_t x = 0; x < h->features.d; x++)
         sum += phi((double)h->q.at[i * h->q.ld + x]) * phi((double)h->k.at[j * h->k.ld + x]);
     return sum;
 }
@@ -51,8 +51,8 @@ static double score(const heed__linear_head *h, int64_t i, int64_t j)
 static struct oracle quadratic(const heed__linear_head *h)
 {
     struct oracle o = {calloc((size_t)(h->t * h->d_v + 1), sizeof(double)),
-                       calloc((size_t)(h->t * h->d_k + 1), sizeof(double)),
-                       calloc((size_t)(h->s * h->d_k + 1), sizeof(double)),
+                       calloc((size_t)(h->t * h->features.d + 1), sizeof(double)),
+                       calloc((size_t)(h->s * h->features.d + 1), sizeof(double)),
                        calloc((size_t)(h->s * h->d_v + 1), sizeof(double))};
     for (int64_t i = 0; i < h->t; i++) {
         double total = (double)h->eps, inner = 0;
@@ -73,11 +73,11 @@ static struct oracle quadratic(const heed__linear_head *h)
                 o.dv[j * h->d_v + x] += sees(h, i, j) ? score(h, i, j) / total * up : 0;
             }
             const double d_score = sees(h, i, j) ? (d_p - inner) / total : 0;
-            for (int64_t x = 0; x < h->d_k; x++) {
+            for (int64_t x = 0; x < h->features.d; x++) {
                 const double q = (double)h->q.at[i * h->q.ld + x];
                 const double k = (double)h->k.at[j * h->k.ld + x];
-                o.dq[i * h->d_k + x] += d_score * phi(k) * phi_derivative(q);
-                o.dk[j * h->d_k + x] += d_score * phi(q) * phi_derivative(k);
+                o.dq[i * h->features.d + x] += d_score * phi(k) * phi_derivative(q);
+                o.dk[j * h->features.d + x] += d_score * phi(q) * phi_derivative(k);
             }
         }
     }
@@ -116,18 +116,19 @@ static void expect_rows(const char *what, heed__matrix x, const double *wanted, 
 static void check_steps(const heed_kernels *kernels, const heed__linear_head *h,
                         const double *wanted)
 {
-    const int64_t size = heed__linear_state(h->d_k, h->d_v);
+    const int64_t size = heed__linear_state(&h->features, h->d_v);
     heed_real *state = calloc((size_t)size, sizeof *state);
     heed_real *out = malloc((size_t)h->d_v * sizeof *out);
-    heed_real *room = malloc((size_t)h->d_k * sizeof *room);
+    heed_real *room = malloc((size_t)heed__feature_room(&h->features) * sizeof *room);
     for (int64_t j = 0; !h->causal && j < h->s; j++)
-        kernels->linear_learn(state, h->k.at + j * h->k.ld, h->v.at + j * h->v.ld, h->d_k, h->d_v,
-                              room);
+        kernels->linear_learn(&h->features, state, h->k.at + j * h->k.ld, h->v.at + j * h->v.ld,
+                              h->d_v, NULL, room);
     for (int64_t i = 0; i < h->t; i++) {
         if (h->causal && i < h->s)
-            kernels->linear_learn(state, h->k.at + i * h->k.ld, h->v.at + i * h->v.ld, h->d_k,
-                                  h->d_v, room);
-        kernels->linear_ask(out, state, h->q.at + i * h->q.ld, h->d_k, h->d_v, h->eps, room);
+            kernels->linear_learn(&h->features, state, h->k.at + i * h->k.ld, h->v.at + i * h->v.ld,
+                                  h->d_v, NULL, room);
+        kernels->linear_ask(&h->features, out, state, h->q.at + i * h->q.ld, h->d_v, h->eps, false,
+                            room);
         for (int64_t x = 0; x < h->d_v; x++)
             expect("a step", x, (double)out[x], wanted[i * h->d_v + x]);
     }
@@ -138,29 +139,29 @@ static void check_steps(const heed_kernels *kernels, const heed__linear_head *h,
 
 static void check_kernels(const heed_kernels *kernels, const int64_t *size, bool causal)
 {
-    heed__linear_head h = {.t = size[0], .s = size[1], .d_k = size[2], .d_v = size[3]};
+    heed__linear_head h = {.t = size[0], .s = size[1], .features = {.d = size[2]}, .d_v = size[3]};
     h.causal = causal;
-    h.eps = (heed_real)HEED__LINEAR_EPS;
-    h.q = rows_of(h.t, h.d_k, 1);
-    h.k = rows_of(h.s, h.d_k, 2);
+    h.eps = (heed_real)heed__linear_eps(HEED__FEATURES_ELU);
+    h.q = rows_of(h.t, h.features.d, 1);
+    h.k = rows_of(h.s, h.features.d, 2);
     h.v = rows_of(h.s, h.d_v, 3);
     h.d_out = rows_of(h.t, h.d_v, 4);
-    for (int64_t x = 0; h.s && x < h.d_k; x++)
+    for (int64_t x = 0; h.s && x < h.features.d; x++)
         h.k.at[x] = 0; /* phi(0) is 1: such a key counts */
     h.out = halves_of(h.t, h.d_v);
     h.total = rows_of(h.t, 1, 0);
-    h.d_q = halves_of(h.t, h.d_k);
-    h.d_k_rows = halves_of(h.s, h.d_k);
+    h.d_q = halves_of(h.t, h.features.d);
+    h.d_k_rows = halves_of(h.s, h.features.d);
     h.d_v_rows = halves_of(h.s, h.d_v);
-    const size_t bytes = (kernels->linear_scratch(h.d_k, h.d_v) + 127) / 64 * 64;
+    const size_t bytes = (kernels->linear_scratch(&h.features, h.d_v) + 127) / 64 * 64;
     h.scratch = aligned_alloc(64, bytes);
     memset(h.scratch, 0xff, bytes); /* NaN: scratch holds nothing yet */
     struct oracle o = quadratic(&h);
     kernels->linear_forward(&h);
     expect_rows("out", h.out, o.out, h.t, h.d_v, 0);
     kernels->linear_backward(&h);
-    expect_rows("dq", h.d_q, o.dq, h.t, h.d_k, 0.5);
-    expect_rows("dk", h.d_k_rows, o.dk, h.s, h.d_k, 0.5);
+    expect_rows("dq", h.d_q, o.dq, h.t, h.features.d, 0.5);
+    expect_rows("dk", h.d_k_rows, o.dk, h.s, h.features.d, 0.5);
     expect_rows("dv", h.d_v_rows, o.dv, h.s, h.d_v, 0.5);
     check_steps(kernels, &h, o.out);
     void *all[] = {h.q.at,     h.k.at,   h.v.at,        h.d_out.at,    h.out.at,

@@ -1,4 +1,5 @@
-/* A language model in one file: a decoder alone learns to count in steps of one, two or three.
+/* A language model in one file: a decoder alone learns to count in steps of one, two or three, with
+ * weights of attention and without.
  * Catches: a one-sided batch that is not taken, a mask that lets the future in, a decoder that
  * feeds other tokens than the loss did. */
 #include <heed/heed.h>
@@ -36,11 +37,13 @@ static heed_batch make_batch(heed_arena *arena, uint64_t first)
                         .wanted_count = B * T};
 }
 
-static void counts_on(void **state)
+static void learn_to_count(const char *normaliser)
 {
-    (void)state;
     heed_model_config c;
     heed_model_defaults(&c, NULL);
+    c.attention.dropout = 0;
+    assert_int_equal(
+        heed_slot_parse(HEED_SLOT_NORMALISER, normaliser, &c.attention.normaliser, NULL), HEED_OK);
     c.arch = HEED_ARCH_DECODER;
     c.decoder_layers = 2, c.d = 32, c.transformer.ff = 64, c.transformer.heads = 2;
     c.transformer.pre_norm = c.transformer.ff_gated = c.transformer.output_bias = true;
@@ -70,6 +73,17 @@ static void counts_on(void **state)
             assert_int_equal(best, token_at(8, i + 1));
     }
     heed_decoder_free(d), heed_optimizer_free(o), heed_tape_free(t), heed_model_free(m);
+}
+
+static void counts_on(void **state)
+{
+    static const char *const normalisers[] = {"soft",         "elu",   "performer:32",
+                                              "rfa:32:gated", "delta", "delta:1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof normalisers / sizeof *normalisers; i++) {
+        print_message("    %s\n", normalisers[i]);
+        learn_to_count(normalisers[i]);
+    }
 }
 
 int main(void)

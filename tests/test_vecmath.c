@@ -152,11 +152,36 @@ static void the_ends_of_the_ranges(void **state)
     }
 }
 
+/* Catches: a wrong coefficient, a sign that the number of turns decides, a quarter turn too many.
+ * */
+static void sines_are_close_in_absolute_terms(void **state)
+{
+    (void)state;
+    real x[CHUNK], y[CHUNK], z[CHUNK];
+    uint64_t bits = 0;
+    for (int n; (n = next_floats(&bits, x));) {
+        for (int64_t i = 0; i < n; i += VW) {
+            vstore_at(y, vsin(vload_at(x, i, n)), i, n);
+            vstore_at(z, vcos(vload_at(x, i, n)), i, n);
+        }
+        for (int i = 0; i < n; i++) {
+            if (fabs((double)x[i]) <= 1e3 && (fabs((double)y[i] - sin((double)x[i])) > 2e-7 ||
+                                              fabs((double)z[i] - cos((double)x[i])) > 2e-7))
+                fail_msg("sin and cos of %.9g are %.9g and %.9g", (double)x[i], (double)y[i],
+                         (double)z[i]);
+            if (isfinite(x[i]) && !(fabs((double)y[i]) < 1.1 && fabs((double)z[i]) < 1.1))
+                fail_msg("sin and cos of %.9g are %.9g and %.9g", (double)x[i], (double)y[i],
+                         (double)z[i]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_stay_within_the_stated_ulp),
         cmocka_unit_test(expm1_and_log1p_keep_small_arguments),
+        cmocka_unit_test(sines_are_close_in_absolute_terms),
         cmocka_unit_test(the_ends_of_the_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

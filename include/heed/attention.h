@@ -49,6 +49,7 @@ typedef enum heed_attention_ability {
 /* A number of a row, as W of band:W. */
 typedef struct heed_row_number {
     int64_t least, most, otherwise; /* otherwise: if it is left out */
+    const char *word;               /* said by this word and nothing else, it is 1; or NULL */
 } heed_row_number;
 #define HEED_TERM_NUMBERS 3
 typedef struct heed_attention_info {
@@ -99,6 +100,9 @@ typedef enum heed_normaliser_kind {
     HEED_NORMALISE_SOFT, /* softmax */
     HEED_NORMALISE_HARD, /* one key, drawn while the tape trains, else the likeliest */
     HEED_NORMALISE_ELU,  /* no weights: phi(q) sum phi(k)^T v / phi(q) sum phi(k), phi = elu + 1 */
+    HEED_NORMALISE_PERFORMER, /* the same, phi: M positive random features (FAVOR+) */
+    HEED_NORMALISE_RFA,       /* the same, phi: sines and cosines of M directions; with gates */
+    HEED_NORMALISE_DELTA,     /* no weights: the delta rule on phi = elu + 1, or DPFP */
 } heed_normaliser_kind;
 /* The words of the scores, in their order, for options. */
 #define HEED_SCORE_WORDS "scaled-dot", "dot", "general", "additive", "cosine", "location"
@@ -157,6 +161,9 @@ typedef struct heed_attend_layer {
     heed_linear_layer place, place_out; /* local-p */
     heed_tensor *shared_k, *shared_v;   /* persistent: (P,KvHeads*Dk), (P,KvHeads*Dv) */
     heed_tensor *distance;              /* table: (H,L), ops.h: distance_bias */
+    heed_tensor *directions;            /* performer, rfa: (M,Dk), state */
+    heed_tensor *widths;    /* rfa: (KvHeads*Dk) what unit vectors are multiplied with */
+    heed_tensor *gate_bias; /* rfa with gates: (KvHeads) */
 } heed_attend_layer;
 /* Refuses what does not go together, and names what would. */
 void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_options *options);
@@ -166,6 +173,7 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
 typedef struct heed_memory {
     heed_tensor *keys, *values;
     const heed_segments *segments;
+    heed_tensor *gate; /* (M,KvHeads) of normalisers with gates: rfa with gates, delta */
 } heed_memory;
 heed_memory heed_attend_memory(heed_tape *t, const heed_attend_layer *l, heed_tensor *states,
                                heed_tensor *values, const heed_segments *segments);
@@ -224,7 +232,7 @@ typedef struct heed_mha_options {
 /* Self-attention makes q, k and v in one product (qkv), cross-attention k and v in one (kv). */
 typedef struct heed_mha_layer {
     heed_mha_options options;
-    heed_linear_layer qkv; /* self: (D, H*Dk + KvHeads*(Dk+Dv)) */
+    heed_linear_layer qkv; /* self: (D, H*Dk + KvHeads*(Dk+Dv)), and KvHeads more of gates */
     heed_linear_layer q;   /* cross: (D, H*Dk) */
     heed_linear_layer kv;  /* cross: (memory_d, KvHeads*(Dk+Dv)) */
     heed_linear_layer out; /* (H*Dv, D) */

@@ -146,7 +146,8 @@ const heed_option_bundle *heed_model_presets(void);
                          "local-p:D, or several: band:64+global:2"),                               \
         HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.normaliser, "attention-normaliser",   \
                          "soft", "SPEC", heed_normaliser_option,                                   \
-                         "soft, a mixture of all that is seen; hard, one of it; elu, no weights"), \
+                         "soft, a mixture of all that is seen; hard, one of it; no weights: elu, " \
+                         "performer:M, rfa:M, rfa:M:gated, delta, delta:NU"),                      \
         HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.memory, "attention-memory", "states", \
                          "SPEC", heed_memory_option,                                               \
                          "states, or persistent:N, and N learned keys and values"),                \

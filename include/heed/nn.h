@@ -38,6 +38,8 @@ typedef enum heed_init_kind {
     HEED_INIT_XAVIER_NORMAL,  /* N(0, scale^2 2/(in+out)) */
     HEED_INIT_KAIMING,        /* N(0, scale^2 2/in) */
     HEED_INIT_ORTHOGONAL,     /* scale * Q */
+    HEED_INIT_DIRECTIONS, /* (count,d): rows as N(0, scale^2), in blocks of d that are orthogonal
+                               * to each other: for random features (ops.h: heed_features) */
 } heed_init_kind;
 typedef struct heed_init {
     heed_init_kind kind;

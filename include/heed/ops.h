@@ -300,19 +300,58 @@ heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_t
                             const heed_segments *queries, const heed_segments *keys,
                             const heed_attention_options *options);
 
-/* Attention without weights (Katharopoulos et al. 2020): with phi = elu + 1, query i gets
- * phi(q_i) S / (phi(q_i) z + eps), S = sum_j phi(k_j)^T v_j and z = sum_j phi(k_j) over the keys of
- * its segment, or over 0..i.  q (N,H*Dk), k (M,KvHeads*Dk), v (M,KvHeads*Dv) -> (N,H*Dv).  Time and
- * memory are linear in N + M.  A query that sees no key gives zeros. */
+/* phi of attention without weights: what queries and keys x (Dk) become, so that phi(q).phi(k)
+ * stands for exp(q.k).  w_1 .. w_M are random directions. */
+typedef enum heed_feature_kind {
+    HEED_FEATURES_ELU,      /* elu(x) + 1 (Katharopoulos et al. 2020) */
+    HEED_FEATURES_POSITIVE, /* exp(w.y - |y|^2 / 2) / sqrt(M), y = x / Dk^1/4: on average, products
+                             * are exp(q.k / sqrt(Dk)) (FAVOR+: Choromanski et al. 2021) */
+    HEED_FEATURES_WAVES,    /* [sin(w.x), cos(w.x)] / sqrt(M): on average, products are
+                             * exp(-|q - k|^2 / 2) (Peng et al. 2021) */
+    HEED_FEATURES_DPFP,     /* r_i r_{i-n}, n = 1 .. nu, r = [max(x, 0), max(-x, 0)], places counted
+                             * in a ring (Schlag, Irie, Schmidhuber 2021) */
+} heed_feature_kind;
+typedef struct heed_features {
+    heed_feature_kind kind;
+    int64_t count;           /* nu of DPFP, 1 to 2 Dk */
+    heed_tensor *directions; /* (M,Dk) of positive features and waves (nn.h: HEED_INIT_DIRECTIONS);
+                              * constants: no gradient reaches them */
+    bool unit_sum;           /* phi is divided by its sum + 1e-6 */
+} heed_features;
+/* Attention without weights (Katharopoulos et al. 2020): query i gets phi(q_i) S / (phi(q_i) z +
+ * eps), S = sum_j phi(k_j)^T v_j and z = sum_j phi(k_j) over the keys of its segment, or over 0..i.
+ * q (N,H*Dk), k (M,KvHeads*Dk), v (M,KvHeads*Dv) -> (N,H*Dv).  Time and memory are linear in N + M.
+ * A query that sees no key gives zeros.  Of waves, whose products may be below 0, the denominator
+ * is max(phi(q_i) z, eps). */
 typedef struct heed_linear_attention_options {
     int heads;    /* H */
     int kv_heads; /* a divisor of H; 0 means H.  Query head h meets key head h / (H/KvHeads) */
     bool causal;
-    double eps; /* 0 means 1e-6 */
+    double eps; /* 0 means 1e-6; of positive features 1e-20, of waves 1e-3 */
+    heed_features features;
+    /* NULL, or (M,KvHeads): g = sigmoid of it makes both sums fade from key to key, S_j = g_j
+     * S_{j-1} + (1 - g_j) phi(k_j)^T v_j (Peng et al. 2021).  Causal, as many queries as keys. */
+    heed_tensor *gate;
 } heed_linear_attention_options;
 heed_tensor *heed_linear_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_tensor *v,
                                    const heed_segments *queries, const heed_segments *keys,
                                    const heed_linear_attention_options *options);
+
+/* Fast weights by the delta rule (Schlag, Irie, Schmidhuber 2021): a matrix W for each head and
+ * segment, at first zeros, that every row changes and then reads:
+ *   W_i = W_{i-1} + phi(k_i)^T b_i (v_i - phi(k_i) W_{i-1}),  b_i = sigmoid(gate_i);  o_i =
+ * phi(q_i) W_i What a key has stood for is replaced, not added to.  q (N,H*Dk), k (N,KvHeads*Dk), v
+ * (N,KvHeads*Dv), gate (N,KvHeads) -> (N,H*Dv): the same rows in all.  Time and memory are linear
+ * in N.  With features whose sums are not 1 (heed_features.unit_sum) W may grow beyond all bounds.
+ * */
+typedef struct heed_delta_attention_options {
+    int heads;    /* H */
+    int kv_heads; /* a divisor of H; 0 means H */
+    heed_features features;
+} heed_delta_attention_options;
+heed_tensor *heed_delta_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_tensor *v,
+                                  heed_tensor *gate, const heed_segments *rows,
+                                  const heed_delta_attention_options *options);
 
 /* Rotary positions (Su et al. 2021): in each of `heads` equal pieces of a row, d columns each and d
  * even, pairs of elements are turned by the angle position * base^(-2i/d), i = 0 .. d/2-1; position

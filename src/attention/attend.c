@@ -40,6 +40,7 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
     heed__local_p_build(l, s);
     heed__bias_build(l, s);
     heed__memory_build(l, s);
+    heed__linear_build(l, s);
 }
 
 heed_memory heed_attend_memory(heed_tape *t, const heed_attend_layer *l, heed_tensor *states,
@@ -48,7 +49,9 @@ heed_memory heed_attend_memory(heed_tape *t, const heed_attend_layer *l, heed_te
     if (!t)
         return (heed_memory){0};
     const heed__score *score = heed__score_of(l);
-    return (heed_memory){score->keys ? score->keys(t, l, states) : states, values, segments};
+    return (heed_memory){.keys = score->keys ? score->keys(t, l, states) : states,
+                         .values = values,
+                         .segments = segments};
 }
 
 /* Score, softmax and mixture at once. */
@@ -143,8 +146,9 @@ heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *
                               queries ? "keys" : "queries");
     heed_pairs p = {.queries = queries, .keys = memory->segments, .heads = o->heads};
     const bool causal = o->causal && !extra->all_past;
-    if (heed__slot_kind(&o->normaliser) == HEED_NORMALISE_ELU)
-        return heed__attend_elu(t, o, q, memory, queries, causal);
+    heed__linear_form linear;
+    if (heed__linear_form_of(o, &linear))
+        return heed__attend_linear(t, l, &linear, q, memory, queries, causal);
     heed_tensor *gate, *mask, *asked = score->query ? score->query(t, l, q, &p) : q;
     if (!o->single && heed__attend_can(o) & HEED_CAN_FUSED && memory->values &&
         !extra->log_weights && (!extra->place || heed__pattern_is_whole(&o->pattern)))

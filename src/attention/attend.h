@@ -36,11 +36,25 @@ typedef struct heed__pattern {
     int64_t (*reach)(const heed_term *term, int64_t *pinned);
 } heed__pattern;
 
+/* What a normaliser that forms no weights does with queries, keys and values: sums, which it
+ * divides, or the delta rule. */
+typedef struct heed__linear_form {
+    heed_feature_kind features;
+    int64_t count;  /* random directions, or nu of DPFP */
+    int64_t redraw; /* updates after which training has other directions; 0: always the stored */
+    bool unit_sum;
+    bool unit;  /* queries and keys get length 1 and are multiplied with learned numbers */
+    bool gated; /* a number for each key: how much is forgotten, or how much is written */
+    bool delta;
+    double gate_bias; /* added to it, learned from there; 0: none */
+} heed__linear_form;
+
 /* A row of a table: its facts, and what its slot asks of it. */
 typedef struct heed__slot_row {
     heed_attention_info info;
     const heed__score *score;     /* of scores */
     const heed__pattern *pattern; /* of patterns; NULL where keys depend on more than positions */
+    heed__linear_form (*linear)(const heed_term *term); /* of normalisers that form no weights */
 } heed__slot_row;
 
 /* Every row, slot by slot, in the order of its heed_..._kind.  A new mechanism is a file that has
@@ -64,7 +78,10 @@ typedef struct heed__slot_row {
     X(bias_table)                                                                                  \
     X(normaliser_soft)                                                                             \
     X(normaliser_hard)                                                                             \
-    X(normaliser_elu)
+    X(normaliser_elu)                                                                              \
+    X(normaliser_performer)                                                                        \
+    X(normaliser_rfa)                                                                              \
+    X(normaliser_delta)
 #define HEED__DECLARE_ROW(name) extern const heed__slot_row heed__##name;
 HEED_ATTENTION_ROWS(HEED__DECLARE_ROW)
 
@@ -133,12 +150,19 @@ heed_tensor *heed__bias_by_distance(heed_tape *t, const heed_attend_layer *l, bo
 /* m of ALiBi: -m |i - j| is added in this head of `heads`. */
 double heed__alibi_slope(int head, int heads);
 
-/* ---- elu: normaliser_elu.c ---- */
+/* ---- no weights: weightless.c ---- */
 
+/* What rows of this kind can. */
+#define HEED__CAN_LINEAR (HEED_CAN_CAUSAL | HEED_CAN_CACHE | HEED_CAN_HEADS | HEED_CAN_STACKS)
+
+/* False: the normaliser forms weights. */
+bool heed__linear_form_of(const heed_attend_options *o, heed__linear_form *form);
 /* What does not go with it. */
-heed_status heed__elu_check(const heed_attend_options *o, heed_error *err);
-heed_tensor *heed__attend_elu(heed_tape *t, const heed_attend_options *o, heed_tensor *q,
-                              const heed_memory *m, const heed_segments *queries, bool causal);
+heed_status heed__linear_check(const heed_attend_options *o, heed_error *err);
+void heed__linear_build(heed_attend_layer *l, heed_scope s);
+heed_tensor *heed__attend_linear(heed_tape *t, const heed_attend_layer *l,
+                                 const heed__linear_form *form, heed_tensor *q,
+                                 const heed_memory *m, const heed_segments *queries, bool causal);
 
 /* ---- memories: memory_persistent.c ---- */
 

@@ -11,6 +11,7 @@
  * without cross.  At apply: a memory other than x without cross. */
 #include <heed/attention.h>
 
+#include "attention/attend.h"
 #include "nn/params.h"
 
 static bool is_rotary(const heed_mha_options *o)
@@ -53,6 +54,14 @@ static bool refused(heed_scope s, const heed_mha_options *o)
     return true;
 }
 
+/* One for each key head, where the normaliser has gates. */
+static int64_t gate_columns(const heed_mha_options *o)
+{
+    heed__linear_form form;
+    const heed_attend_options attend = {.normaliser = o->normaliser};
+    return heed__linear_form_of(&attend, &form) && form.gated ? o->kv_heads : 0;
+}
+
 void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *options)
 {
     if (!l)
@@ -69,7 +78,7 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
         o->memory_d = o->d;
     if (!o->kv_heads)
         o->kv_heads = o->heads;
-    const int64_t h = o->heads, g = o->kv_heads;
+    const int64_t h = o->heads, g = o->kv_heads, gates = gate_columns(o);
     if (o->cross) {
         heed_linear_build(&l->q, heed_scope_enter(s, "q"), o->d, h * o->d_k, HEED_IDENTITY,
                           o->bias);
@@ -77,7 +86,7 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
                           HEED_IDENTITY, o->bias);
     } else {
         heed_linear_build(&l->qkv, heed_scope_enter(s, "qkv"), o->d,
-                          h * o->d_k + g * (o->d_k + o->d_v), HEED_IDENTITY, o->bias);
+                          h * o->d_k + g * (o->d_k + o->d_v) + gates, HEED_IDENTITY, o->bias);
     }
     heed_attend_build(&l->attend, heed_scope_enter(s, "score"),
                       &(heed_attend_options){.score = o->score,
@@ -101,10 +110,11 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
 
 /* concat(head_i) W^O */
 static heed_tensor *attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *q, heed_tensor *k,
-                           heed_tensor *v, const heed_segments *queries, const heed_segments *keys,
-                           const heed_attend_extra *extra)
+                           heed_tensor *v, heed_tensor *gate, const heed_segments *queries,
+                           const heed_segments *keys, const heed_attend_extra *extra)
 {
-    const heed_memory memory = heed_attend_memory(t, &l->attend, k, v, keys);
+    heed_memory memory = heed_attend_memory(t, &l->attend, k, v, keys);
+    memory.gate = gate;
     return heed_linear_apply(t, &l->out, heed_attend(t, &l->attend, q, &memory, queries, extra));
 }
 
@@ -132,7 +142,7 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
         heed_tensor *kv = heed_linear_apply(t, &l->kv, memory); /* (M, KvHeads*(Dk+Dv)) */
         heed_tensor *k = heed_slice_cols(t, kv, 0, k_cols);
         heed_tensor *v = heed_slice_cols(t, kv, k_cols, k_cols + v_cols);
-        return attend(t, l, heed_linear_apply(t, &l->q, x), k, v, queries, keys, extra);
+        return attend(t, l, heed_linear_apply(t, &l->q, x), k, v, NULL, queries, keys, extra);
     }
     if (extra && extra->weights)
         *extra->weights = NULL;
@@ -140,12 +150,16 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
         return heed_tape_fail(t, HEED_ARGUMENT,
                               "mha: memory is not x, expected cross = true for keys and values "
                               "of another sequence");
-    heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x); /* (N, H*Dk + KvHeads*(Dk+Dv)) */
+    /* (N, H*Dk + KvHeads*(Dk+Dv)), and gates behind */
+    heed_tensor *qkv = heed_linear_apply(t, &l->qkv, x), *gate = NULL;
     heed_tensor *qk = qkv;
     if (is_rotary(o))
         qk = turn(t, o, heed_slice_cols(t, qkv, 0, q_cols + k_cols), queries);
     heed_tensor *q = heed_slice_cols(t, qk, 0, q_cols);
     heed_tensor *k = heed_slice_cols(t, qk, q_cols, q_cols + k_cols);
     heed_tensor *v = heed_slice_cols(t, qkv, q_cols + k_cols, q_cols + k_cols + v_cols);
-    return attend(t, l, q, k, v, queries, keys, extra);
+    const int64_t gates = gate_columns(o), all = q_cols + k_cols + v_cols;
+    if (gates)
+        gate = heed_slice_cols(t, qkv, all, all + gates);
+    return attend(t, l, q, k, v, gate, queries, keys, extra);
 }

@@ -148,7 +148,7 @@ static heed_status check_fused(const heed_attend_options *o, heed_error *err)
                        : o->kv_heads && o->kv_heads != heads ? "fewer heads of keys than of queries"
                                                              : NULL;
     char text[HEED__ROWS_TEXT];
-    if (!what || heed__slot_kind(&o->normaliser) == HEED_NORMALISE_ELU) /* it has its own check */
+    if (!what || heed__linear_form_of(o, NULL)) /* it has its own check */
         return HEED_OK;
     if (!(heed__row_of(HEED_SLOT_SCORE, o->score)->info.can & HEED_CAN_FUSED))
         return heed__fail(err, HEED_ARGUMENT,
@@ -172,7 +172,7 @@ static heed_status check_fused(const heed_attend_options *o, heed_error *err)
 heed_status heed__attend_check(const heed_attend_options *o, heed_error *err)
 {
     heed_status status = check_kinds(o, err);
-    if (status || (status = check_sizes(o, err)) || (status = heed__elu_check(o, err)) ||
+    if (status || (status = check_sizes(o, err)) || (status = heed__linear_check(o, err)) ||
         (status = check_fused(o, err)))
         return status;
     const heed_attention_info *score = &heed__row_of(HEED_SLOT_SCORE, o->score)->info;

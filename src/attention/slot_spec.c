@@ -138,6 +138,15 @@ static heed_status parse_term(heed_attention_slot slot, const char *text, heed_t
         if (i == row->info.takes)
             return heed__fail(err, HEED_ARGUMENT, "%s has a number too many, expected %s", name,
                               row->info.form);
+        const char *word = row->info.number[i].word;
+        if (word && strlen(word) == all - at - 1 &&
+            strncmp(text + at + 1, word, all - at - 1) == 0) {
+            term->number[i] = 1;
+            break;
+        }
+        if (word)
+            return heed__fail(err, HEED_ARGUMENT, "'%.*s' stands behind %s, expected %s",
+                              (int)(all - at - 1), text + at + 1, name, row->info.form);
         if (sscanf(text + at, ":%1[0-9]", digit) != 1 ||
             sscanf(text + at, ":%12lld%n", &number, &read) != 1 ||
             !strchr("+:", text[at + (size_t)read]))
@@ -190,8 +199,12 @@ const char *heed_slot_format(heed_attention_slot slot, const heed_slot_spec *spe
         n += (size_t)snprintf(text + n, HEED_OPTION_SPEC_TEXT - n, "%s%s", i ? "+" : "",
                               row ? row->info.name : "?");
         for (int k = 0; row && k < row->info.takes && s->term[i].number[k]; k++)
-            n += (size_t)snprintf(text + n, HEED_OPTION_SPEC_TEXT - n, ":%lld",
-                                  (long long)s->term[i].number[k]);
+            if (row->info.number[k].word)
+                n += (size_t)snprintf(text + n, HEED_OPTION_SPEC_TEXT - n, ":%s",
+                                      row->info.number[k].word);
+            else
+                n += (size_t)snprintf(text + n, HEED_OPTION_SPEC_TEXT - n, ":%lld",
+                                      (long long)s->term[i].number[k]);
     }
     return text;
 }

@@ -39,7 +39,7 @@ static int64_t list(struct recording *x, const heed__packed_stack *s, heed_atten
         const heed__packed_attention *a = &s->sublayer[i].as.attention;
         const bool attends =
             s->sublayer[i].kind == HEED__PACKED_SELF || s->sublayer[i].kind == HEED__PACKED_CROSS;
-        if (!attends || a->kind != kind || a->linear)
+        if (!attends || a->kind != kind || a->linear.features)
             continue;
         int64_t at = x->count++;
         for (; at > first && x->attention[at - 1]->layer > a->layer; at--)

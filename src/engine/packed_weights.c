@@ -9,6 +9,7 @@
 #include "base/min_max.h"
 #include "engine/fold_score.h"
 #include "engine/weight_source.h"
+#include "kernel/delta_head.h"
 #include "kernel/linear_head.h"
 #include "kernel/rotary_rows.h"
 #include "kernel/unit_row.h"
@@ -66,8 +67,7 @@ static bool slots_fit(const heed_mha_layer *l)
         o->score == HEED_SCORE_GENERAL && !heed_positions_are_rotary(l->options.positions);
     return (o->score == HEED_SCORE_SCALED_DOT || o->score == HEED_SCORE_DOT ||
             o->score == HEED_SCORE_COSINE || folds) &&
-           (heed__attend_can(o) & HEED_CAN_FUSED ||
-            heed__slot_kind(&o->normaliser) == HEED_NORMALISE_ELU);
+           (heed__attend_can(o) & HEED_CAN_FUSED || heed__linear_form_of(o, NULL));
 }
 
 static bool stack_fits(const heed_stack *s, bool decodes)
@@ -154,17 +154,62 @@ static void pack_shared(heed__weight_source *s, heed__packed_attention *to,
     to->shared_rows = n;
 }
 
+/* phi of each key head; the widths of its elements are multiplied into its directions. */
+static heed__features *pack_features(heed__weight_source *s, const heed_attend_layer *l,
+                                     const heed__linear_form *form)
+{
+    const heed_attend_options *o = &l->options;
+    const int64_t d = o->query_d / o->heads;
+    heed__features *f = heed__source_take(s, o->kv_heads, sizeof *f);
+    const heed_real *w = heed__source_copy(s, l->directions);
+    const heed_real *widths = heed__source_copy(s, l->widths);
+    for (int h = 0; f && h < o->kv_heads; h++) {
+        f[h] = (heed__features){.kind = (int)form->features,
+                                .d = d,
+                                .count = form->count,
+                                .direction = w,
+                                .unit_sum = form->unit_sum};
+        heed_real *own = widths ? heed__source_take(s, form->count * d, sizeof *own) : NULL;
+        for (int64_t i = 0; w && own && i < form->count * d; i++)
+            own[i] = w[i] * widths[h * d + i % d];
+        f[h].direction = widths ? own : w;
+    }
+    return f;
+}
+
+static void pack_linear(heed__weight_source *s, heed__packed_attention *to,
+                        const heed_attend_layer *l)
+{
+    const heed__attend_form *f = &to->form;
+    heed__linear_form form;
+    if (!heed__linear_form_of(&l->options, &form))
+        return;
+    const heed__features *features = pack_features(s, l, &form);
+    if (!features)
+        return;
+    to->linear = (heed__packed_linear){.features = features,
+                                       .eps = (heed_real)heed__linear_eps((int)form.features),
+                                       .floor = form.features == HEED_FEATURES_WAVES,
+                                       .delta = form.delta,
+                                       .unit = form.unit,
+                                       .gate_bias = heed__source_copy(s, l->gate_bias)};
+    if (form.gated)
+        to->linear.gate = f->heads * f->d_k + f->kv_heads * (f->d_k + f->d_v);
+    to->linear.state =
+        form.delta ? heed__delta_state(features, f->d_v) : heed__linear_state(features, f->d_v);
+}
+
 /* Where a token's keys and values lie, or a row's state, and how long they are needed. */
 static void place_cell(heed__packed_stack *stack, heed__packed_attention *to, bool cross)
 {
     const heed__attend_form *f = &to->form;
-    int64_t *cell = cross        ? &stack->memory_cell
-                    : to->linear ? &stack->state_cell
-                                 : &stack->own_cell;
-    to->cached = f->kv_heads * (to->linear ? heed__linear_state(f->d_k, f->d_v) : f->d_k + f->d_v);
+    int64_t *cell = cross                 ? &stack->memory_cell
+                    : to->linear.features ? &stack->state_cell
+                                          : &stack->own_cell;
+    to->cached = f->kv_heads * (to->linear.features ? to->linear.state : f->d_k + f->d_v);
     to->at = *cell;
     *cell += to->cached;
-    if (cross || to->linear)
+    if (cross || to->linear.features)
         return;
     int64_t pinned = 0;
     stack->reach = heed__max(stack->reach, heed__pattern_reach(&to->pattern, &pinned));
@@ -190,7 +235,7 @@ static void pack_attention(heed__weight_source *s, heed__weights *w, heed__packe
         to->kv = linear(s, &l->kv);
     to->out = linear(s, &l->out);
     to->pattern = l->attend.options.pattern;
-    to->linear = heed__slot_kind(&l->attend.options.normaliser) == HEED_NORMALISE_ELU;
+    pack_linear(s, to, &l->attend);
     pack_bias(s, &to->form, &l->attend);
     place_cell(stack, to, o->cross);
     pack_shared(s, to, &l->attend);
@@ -320,7 +365,10 @@ static void measure(heed__weights *w, const heed__packed_stack *stack)
         w->reads = heed__max(heed__max(w->reads, a->out.k), a->kv.k);
         w->heads = heed__max(w->heads, a->form.heads);
         w->shared = heed__max(w->shared, a->shared_rows);
-        w->state = heed__max(w->state, a->linear ? a->cached : 0);
+        if (!a->linear.features)
+            continue;
+        w->state = heed__max(w->state, a->cached);
+        w->room = heed__max(w->room, heed__feature_room(a->linear.features) + a->form.d_v);
     }
 }
 

@@ -14,6 +14,7 @@
 
 #include "attention/attend.h"
 #include "engine/screen.h"
+#include "kernel/features.h"
 #include "kernel/panels.h"
 #include "model/model_class.h"
 
@@ -33,6 +34,17 @@ typedef struct heed__row_norm {
     bool centred, fixed;
 } heed__row_norm;
 
+/* Attention without weights: a state for each key head instead of cells. */
+typedef struct heed__packed_linear {
+    const heed__features *features; /* (KvHeads); NULL: attention has weights */
+    heed_real eps;
+    bool floor, delta;
+    bool unit;            /* queries and keys get length 1 */
+    int64_t gate;         /* the first column of gates in what `in` gives; 0: none */
+    heed_real *gate_bias; /* (KvHeads) or NULL */
+    int64_t state;        /* reals of a key head's state */
+} heed__packed_linear;
+
 typedef struct heed__packed_attention {
     heed_attention_kind kind;
     int layer;
@@ -41,11 +53,11 @@ typedef struct heed__packed_attention {
     heed__panel_weights out;
     heed__attend_form form;
     bool causal;
-    bool cosine;             /* queries and keys get length 1 */
-    int rotary;              /* which angles turn queries and keys; -1: none */
-    heed_slot_spec pattern;  /* which keys a query sees */
-    bool plain;              /* all of them (causal: so far), by nothing but their products */
-    bool linear;             /* without weights: a state instead of cells */
+    bool cosine;            /* queries and keys get length 1 */
+    int rotary;             /* which angles turn queries and keys; -1: none */
+    heed_slot_spec pattern; /* which keys a query sees */
+    bool plain;             /* all of them (causal: so far), by nothing but their products */
+    heed__packed_linear linear;
     const heed_real *shared; /* (shared_rows,cached) keys and values that every query sees */
     int64_t shared_rows;
     int64_t cached; /* reals of a token's keys and values, or of a state */
@@ -128,6 +140,7 @@ typedef struct heed__weights {
     int64_t heads;  /* of the attention that has most */
     int64_t shared; /* rows that every query sees, at most */
     int64_t state;  /* reals of the largest state */
+    int64_t room;   /* reals that a key or a query of a state needs */
     heed__packed_rotary *rotary; /* (rotaries) that there are */
     int rotaries;
     heed_arena *arena;      /* holds all of this */

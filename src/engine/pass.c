@@ -26,12 +26,12 @@ int64_t heed__pass_key_room(const heed__pass *p, int64_t keys)
     return keys + p->w->shared;
 }
 
-/* Probabilities of all heads, once more for a recorder; what a norm needs; phi of a key. */
+/* Probabilities of all heads, once more for a recorder; what a norm needs; a key of a state. */
 int64_t heed__pass_scratch(const heed__pass *p, int64_t keys)
 {
     const heed__weights *w = p->w;
     const int64_t probabilities = 2 * w->heads * heed__pass_key_room(p, keys);
-    return heed__max(heed__max(probabilities, HEED_NORM_SCRATCH(w->d)), w->widest);
+    return heed__max(heed__max(probabilities, HEED_NORM_SCRATCH(w->d)), w->room);
 }
 
 struct buffer {

@@ -26,12 +26,13 @@ static void unit_range(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* Of cosines: the first vectors of Dk numbers in each row of p->wide get length 1. */
+/* Of cosines and some features: the first vectors of Dk numbers in each row of p->wide get length
+ * 1. */
 static void make_unit(const heed__pass *p, const heed__packed_attention *a, int64_t ld,
                       int64_t vectors, int64_t rows)
 {
     struct unit_job j = {p->wide, ld, vectors, a->form.d_k};
-    if (a->cosine)
+    if (a->cosine || a->linear.unit)
         heed__parallel(p->threads, rows, 1, 4 * vectors * j.d, unit_range, &j);
 }
 
@@ -187,7 +188,7 @@ void heed__pass_attention(heed__pass *p, const heed__packed_attention *a, const 
     heed__pass_linear(p, &a->in, p->wide, x, rows); /* q, or q, k and v */
     turn(p, a, rows, k);
     make_unit(p, a, a->in.n, f->heads + (self ? f->kv_heads : 0), rows);
-    if (a->linear) {
+    if (a->linear.features) {
         heed__pass_linear_attention(p, a, rows, k);
     } else {
         if (self && k->cache)

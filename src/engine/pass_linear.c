@@ -1,5 +1,6 @@
-/* pass_linear.c: attention without weights for decoding (ops/linear_attention.c): a head keeps one
- * state, to which each key is added once, whatever the number of tokens.
+/* pass_linear.c: attention without weights for decoding (ops/linear_attention.c,
+ * ops/delta_attention.c): a head keeps one state, which each key changes once, whatever the number
+ * of tokens.
  *
  * Rows go in their order, so that many tokens at once give the bits of single ones; threads share
  * the heads of keys. */
@@ -27,26 +28,38 @@ struct linear_head {
 static void learn(const struct linear_head *h, heed_real *state, int64_t row)
 {
     const heed__attend_form *f = &h->a->form;
-    const heed_real *key = h->p->wide + row * h->a->in.n + f->heads * f->d_k;
-    heed__kernels()->linear_learn(state, key + h->kv * f->d_k, key + f->value + h->kv * f->d_v,
-                                  f->d_k, f->d_v, h->room);
+    const heed__packed_linear *l = &h->a->linear;
+    const heed_real *in = h->p->wide + row * h->a->in.n, *key = in + f->heads * f->d_k;
+    const heed_real gate =
+        (l->gate ? in[l->gate + h->kv] : 0) + (l->gate_bias ? l->gate_bias[h->kv] : 0);
+    const heed_real *k = key + h->kv * f->d_k, *v = key + f->value + h->kv * f->d_v;
+    if (l->delta)
+        heed__kernels()->delta_learn(&l->features[h->kv], state, k, v, f->d_v, &gate, h->room);
+    else
+        heed__kernels()->linear_learn(&l->features[h->kv], state, k, v, f->d_v,
+                                      l->gate ? &gate : NULL, h->room);
 }
 
 static void ask(const struct linear_head *h, const heed_real *state, int64_t row)
 {
     const heed__attend_form *f = &h->a->form;
+    const heed__packed_linear *l = &h->a->linear;
     const int64_t group = f->heads / f->kv_heads;
-    for (int64_t head = h->kv * group; head < (h->kv + 1) * group; head++)
-        heed__kernels()->linear_ask(h->p->mixed + row * h->a->out.k + head * f->d_v, state,
-                                    h->p->wide + row * h->a->in.n + head * f->d_k, f->d_k, f->d_v,
-                                    (heed_real)HEED__LINEAR_EPS, h->room);
+    for (int64_t head = h->kv * group; head < (h->kv + 1) * group; head++) {
+        heed_real *out = h->p->mixed + row * h->a->out.k + head * f->d_v;
+        const heed_real *q = h->p->wide + row * h->a->in.n + head * f->d_k;
+        if (l->delta)
+            heed__kernels()->delta_ask(&l->features[h->kv], out, state, q, f->d_v, h->room);
+        else
+            heed__kernels()->linear_ask(&l->features[h->kv], out, state, q, f->d_v, l->eps,
+                                        l->floor, h->room);
+    }
 }
 
 /* A sentence that begins at `row` and is all there is of it; its state begins empty. */
 static void whole_sentence(const struct linear_head *h, heed_real *state, int64_t row, int64_t rows)
 {
-    const heed__attend_form *f = &h->a->form;
-    memset(state, 0, (size_t)heed__linear_state(f->d_k, f->d_v) * sizeof *state);
+    memset(state, 0, (size_t)h->a->linear.state * sizeof *state);
     for (int64_t r = row; r < row + rows; r++) {
         learn(h, state, r);
         if (h->a->causal)
@@ -60,7 +73,7 @@ static void head_range(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct linear_job *j = context;
     const heed__pass *p = j->p;
-    const int64_t size = heed__linear_state(j->a->form.d_k, j->a->form.d_v);
+    const int64_t size = j->a->linear.state;
     heed_real *room = p->scratch + thread * heed__pass_scratch(p, p->keys);
     for (int64_t kv = begin; kv < end; kv++) {
         const struct linear_head h = {p, j->a, kv, room};
@@ -84,5 +97,5 @@ void heed__pass_linear_attention(heed__pass *p, const heed__packed_attention *a,
     const heed__attend_form *f = &a->form;
     struct linear_job j = {p, a, k, rows};
     heed__parallel(p->threads, f->kv_heads, 1,
-                   rows * (f->heads / f->kv_heads + 1) * f->d_k * (f->d_v + 1), head_range, &j);
+                   rows * (f->heads / f->kv_heads + 1) * a->linear.state, head_range, &j);
 }

@@ -13,6 +13,7 @@
 #include "kernel/attention_head.h"
 #include "kernel/bias_rows.h"
 #include "kernel/conv_rows.h"
+#include "kernel/delta_head.h"
 #include "kernel/dropout_mask.h"
 #include "kernel/elementwise.h"
 #include "kernel/gemm.h"
@@ -33,6 +34,7 @@
     HEED_KERNELS_ADDITIVE(X)                                                                       \
     HEED_KERNELS_ATTEND(X)                                                                         \
     HEED_KERNELS_CONV(X)                                                                           \
+    HEED_KERNELS_DELTA_HEAD(X)                                                                     \
     HEED_KERNELS_DROPOUT(X)                                                                        \
     HEED_KERNELS_ELEMENTWISE(X)                                                                    \
     HEED_KERNELS_GEMM(X)                                                                           \

@@ -86,7 +86,7 @@ static void start(heed_decoder *d, const heed_batch *batch)
     struct caches *c = d->parts;
     heed__rnn_state first;
     heed_tensor *h = heed__rnn_encode(m, d->tape, batch, &first);
-    heed_memory memory = {NULL, NULL, NULL};
+    heed_memory memory = {0};
     if (m->attends)
         memory = heed_attend_memory(d->tape, &m->attend, h, h, NULL);
     if (heed_tape_error(d->tape)->status)

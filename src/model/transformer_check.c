@@ -58,22 +58,24 @@ static heed_status check_slots(const heed_model_config *config, heed_error *err)
     const int64_t d_k = c->d_k ? c->d_k : config->d / c->heads;
     const int64_t d_v = c->d_v ? c->d_v : config->d / c->heads;
     const int64_t shared = c->kv_heads ? c->kv_heads : c->heads;
-    return heed__attend_check(&(heed_attend_options){.score = a->score,
-                                                     .memory = a->memory,
-                                                     .pattern = a->pattern,
-                                                     .position_bias = a->position_bias,
-                                                     .normaliser = a->normaliser,
-                                                     .heads = (int)c->heads,
-                                                     .kv_heads = (int)shared,
-                                                     .query_d = c->heads * d_k,
-                                                     .key_d = shared * d_k,
-                                                     .value_d = shared * d_v,
-                                                     .projected = true,
-                                                     .beta = a->beta,
-                                                     .longest = config->longest,
-                                                     .causal = config->arch != HEED_ARCH_ENCODER,
-                                                     .dropout = a->dropout},
-                              err);
+    heed_attend_options o = {.score = a->score,
+                             .memory = a->memory,
+                             .pattern = a->pattern,
+                             .position_bias = a->position_bias,
+                             .normaliser = a->normaliser,
+                             .heads = (int)c->heads,
+                             .kv_heads = (int)shared,
+                             .query_d = c->heads * d_k,
+                             .key_d = shared * d_k,
+                             .value_d = shared * d_v,
+                             .projected = true,
+                             .beta = a->beta,
+                             .longest = config->longest,
+                             .dropout = a->dropout};
+    if (config->arch != HEED_ARCH_DECODER) /* the encoder */
+        status = heed__attend_check(&o, err);
+    o.causal = true;
+    return status || config->arch == HEED_ARCH_ENCODER ? status : heed__attend_check(&o, err);
 }
 
 /* Pairs of elements are turned. */

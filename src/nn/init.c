@@ -16,6 +16,7 @@ bool heed__init_fits(heed_init init, heed_shape shape)
     case HEED_INIT_XAVIER_NORMAL:
     case HEED_INIT_KAIMING:
     case HEED_INIT_ORTHOGONAL:
+    case HEED_INIT_DIRECTIONS:
         return shape.rank >= 2;
     default:
         return true;
@@ -79,6 +80,31 @@ static heed_status draw_orthogonal(heed_real *values, int64_t rows, int64_t cols
     return HEED_OK;
 }
 
+/* Blocks of at most `cols` rows that are orthogonal to each other; then each row gets the length of
+ * another normal vector, so that by itself it is one (Choromanski et al. 2021, section 2.4). */
+static heed_status draw_directions(heed_real *values, int64_t rows, int64_t cols, double scale,
+                                   const heed_rng *rng, const heed_allocator *allocator)
+{
+    double *q = heed__allocate(allocator, (size_t)(rows * cols), sizeof *q);
+    if (!q)
+        return HEED_MEMORY;
+    for (int64_t i = 0; i < rows * cols; i++)
+        q[i] = heed_rng_normal(rng, (uint64_t)i);
+    for (int64_t r = 0; r < rows; r += cols)
+        orthonormalise(q + r * cols, rows - r < cols ? rows - r : cols, cols);
+    for (int64_t r = 0; r < rows; r++) {
+        double square = 0;
+        for (int64_t c = 0; c < cols; c++) {
+            const double x = heed_rng_normal(rng, (uint64_t)((rows + r) * cols + c));
+            square += x * x;
+        }
+        for (int64_t c = 0; c < cols; c++)
+            values[r * cols + c] = (heed_real)(scale * sqrt(square) * q[r * cols + c]);
+    }
+    heed__release(allocator, q, (size_t)(rows * cols), sizeof *q);
+    return HEED_OK;
+}
+
 static void draw_uniform(heed_real *values, int64_t n, double bound, const heed_rng *rng)
 {
     for (int64_t i = 0; i < n; i++)
@@ -119,6 +145,8 @@ heed_status heed__init_draw(heed_real *values, int64_t rows, int64_t cols, heed_
         break;
     case HEED_INIT_ORTHOGONAL:
         return draw_orthogonal(values, rows, cols, scale, rng, allocator);
+    case HEED_INIT_DIRECTIONS:
+        return draw_directions(values, rows, cols, scale, rng, allocator);
     }
     return HEED_OK;
 }

@@ -260,6 +260,11 @@ heed_tensor *heed_state(heed_scope scope, const char *name, heed_shape shape, do
     return declare(scope, name, shape, (struct entry){.init = init, .is_state = true});
 }
 
+heed_tensor *heed__state_drawn(heed_scope scope, const char *name, heed_shape shape, heed_init init)
+{
+    return declare(scope, name, shape, (struct entry){.init = init, .is_state = true});
+}
+
 heed_tensor *heed__param_filled(heed_scope scope, const char *name, heed_shape shape,
                                 heed__fill *fill)
 {

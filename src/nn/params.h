@@ -37,6 +37,9 @@ typedef void heed__fill(heed_real *values, int64_t rows, int64_t cols);
 /* heed_param for initial values that heed_init does not have. */
 heed_tensor *heed__param_filled(heed_scope scope, const char *name, heed_shape shape,
                                 heed__fill *fill);
+/* heed_state that is drawn. */
+heed_tensor *heed__state_drawn(heed_scope scope, const char *name, heed_shape shape,
+                               heed_init init);
 /* A table computed from its shape, such as sinusoids: neither trained nor saved nor listed; it has
  * values after heed_params_finish. */
 heed_tensor *heed__param_derived(heed_scope scope, heed_shape shape, heed__fill *fill);

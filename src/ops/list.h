@@ -66,6 +66,7 @@
     X(project_log_p)                                                                               \
     X(attention)                                                                                   \
     X(linear_attention)                                                                            \
+    X(delta_attention)                                                                             \
     X(rotary)                                                                                      \
     X(pairs_dot)                                                                                   \
     X(pairs_additive)                                                                              \
