@@ -3,6 +3,7 @@
 # clean:
 #   make SAN=address,undefined   make SAN=thread   make REAL=double   make DEBUG=1   make CC=clang
 #   make BLAS=openblas           make COVERAGE=1   (V=1 shows the commands)
+# make MPI=1 also builds heed-mpi, which trains with several processes (Open MPI; MPI=mpich: MPICH).
 # WERROR=1 makes warnings errors.  It changes no object and so has no folder of its own.
 
 VERSION := 0.1.0
@@ -111,6 +112,21 @@ BLAS_INCLUDE := $(addprefix -isystem ,$(wildcard $(SYSINC)/$(BLAS_FOLDER_$(BLAS)
 ifeq ($(BLAS_NAME_$(BLAS)),)
 $(error BLAS is '$(BLAS)', expected blis, openblas or reference)
 endif
+# heed-mpi is the program with one more object; each MPI library has a folder of its own.
+ifdef MPI
+MPI_PACKAGE_openmpi := ompi-c
+MPI_PACKAGE_mpich := mpich
+MPI_NAME := $(if $(filter 1,$(MPI)),openmpi,$(MPI))
+MPI_OUT := $(OUT)/$(MPI_NAME)
+MPI_PACKAGE := $(MPI_PACKAGE_$(MPI_NAME))
+ifeq ($(MPI_PACKAGE),)
+$(error MPI is '$(MPI)', expected 1, openmpi or mpich)
+endif
+MPI_CFLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(MPI_PACKAGE)))
+MPI_LIBS = $(shell pkg-config --libs-only-L --libs-only-l $(MPI_PACKAGE))
+PROGRAM_MPI := $(MPI_OUT)/heed-mpi
+endif
+
 LIBS := $(BLAS_LIBS) -lsentencepiece_train -lsentencepiece -lutf8proc -ljansson -lz -lstdc++ -lm \
         -lpthread -ldl
 
@@ -143,7 +159,9 @@ FILES_SRC := $(wildcard src/image/*.c)
 FILES_HEADERS := include/heed/image.h
 FILES_OBJ := $(FILES_SRC:%.c=$(OUT)/%.o)
 FILES_LIBS := -lpng -ljpeg
-LIB_SRC := $(filter-out $(KERNEL_EACH) $(FILES_SRC),$(wildcard src/*/*.c))
+# What knows MPI is linked into heed-mpi alone, in the place of alone.c.
+MPI_SRC := src/dist/mpi.c
+LIB_SRC := $(filter-out $(KERNEL_EACH) $(FILES_SRC) $(MPI_SRC),$(wildcard src/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o) $(patsubst %.cc,$(OUT)/%.o,$(wildcard src/*/*.cc)) \
            $(foreach isa,$(ISAS),$(KERNEL_EACH:%.c=$(OUT)/%.$(isa).o))
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard cli/*.c bench/*.c))
@@ -186,13 +204,13 @@ NOT_SLOW := $(NOT_SAN) test_any_line test_train_files
 # have been without a compiler.  Plain make and install only name what is missing.
 JOBS = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 DEPS = $(if $(findstring clang,$(CC)),clang $(if $(SAN),clang-rt)) \
-       $(filter openblas reference,$(BLAS))
+       $(filter openblas reference,$(BLAS)) $(MPI_NAME)
 
 all: ## the library, the program and the examples (what plain `make` does); installs nothing
 	@tools/deps --check build $(DEPS)
 	@$(MAKE) $(JOBS) build
 
-build: $(OUT)/libheed.a $(OUT)/libheed-files.a $(SHARED) $(PROGRAM) $(EXAMPLES)
+build: $(OUT)/libheed.a $(OUT)/libheed-files.a $(SHARED) $(PROGRAM) $(PROGRAM_MPI) $(EXAMPLES)
 tests: build $(TESTS) ## the test programs, in build/<flavour>/tests
 fuzzers: $(FUZZERS)
 objects: $(LIB_OBJ) $(FILES_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(addsuffix .o,$(TESTS) $(FUZZERS) $(EXAMPLES))
@@ -202,6 +220,11 @@ ifeq ($(OUT),$(DEFAULT))
 build: $(if $(PROGRAM),build/heed) $(if $(EXAMPLES),build/examples)
 build/heed: $(OUT)/heed
 	@ln -sfn $(FLAVOUR)/heed $@
+ifdef MPI
+build: build/heed-mpi
+build/heed-mpi: $(PROGRAM_MPI)
+	@ln -sfn $(FLAVOUR)/$(MPI_NAME)/heed-mpi $@
+endif
 build/examples: $(EXAMPLES)
 	@ln -sfn $(FLAVOUR)/examples $@
 endif
@@ -272,6 +295,19 @@ $(OUT)/heed: $(CLI_OBJ) $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a $(
 	$(call say,link)
 	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a \
 	    $(FILES_LIBS) $(LIBS)
+
+# What it has of mpi.o it does not take out of libheed.a.
+ifdef MPI
+$(MPI_OUT)/mpi.o: $(MPI_SRC) $(OUT)/flags
+	@mkdir -p $(@D)
+	$(call say,cc)
+	$(Q)$(COMPILE) $(INTERNAL) $(MPI_CFLAGS) $(TO_OBJECT)
+
+$(PROGRAM_MPI): $(CLI_OBJ) $(MPI_OUT)/mpi.o $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a $(OUT)/flags.link
+	$(call say,link)
+	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(MPI_OUT)/mpi.o $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a \
+	    $(FILES_LIBS) $(LIBS) $(MPI_LIBS)
+endif
 
 $(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a
 	$(call say,link)

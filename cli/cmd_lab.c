@@ -2,6 +2,7 @@
 #include "command.h"
 #include "labs/lab.h"
 #include "train_progress.h"
+#include "train_ranks.h"
 #include "train_signals.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ static void print_figures(const lab_session *r)
     }
 }
 
-static int run_lab(const lab *l, const void *settings, heed_arena *arena)
+static int run_lab(const lab *l, const void *settings, heed_arena *arena, heed_ranks *ranks)
 {
     struct progress p;
     heed_error err = {0};
@@ -53,18 +54,21 @@ static int run_lab(const lab *l, const void *settings, heed_arena *arena)
                      .hooks = {.log = {progress_line, &p},
                                .progress = progress_show,
                                .stop = signals_stop,
+                               .ranks = ranks,
                                .context = &p},
                      .arena = arena};
     progress_begin(&p, common->json);
-    signals_catch();
+    ranks_silence(ranks, &r.hooks);
     heed_status status = l->run(&r, settings, &err);
     progress_end(&p);
     if (status) {
-        complain("%s", err.text);
+        ranks_complain(ranks, &err);
         if (status == HEED_ARGUMENT)
             fprintf(stderr, "try '%s --help'\n", l->options->command);
         return status == HEED_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
     }
+    if (heed_ranks_rank(ranks) > 0)
+        return r.stopped ? EXIT_INTERRUPTED : EXIT_DONE;
     if (r.stopped) {
         fprintf(stderr, "stopped and saved; go on with: %s --resume %s\n", l->options->command,
                 r.folder);
@@ -95,8 +99,10 @@ static const char *resumed(int argc, const char *const *argv)
 
 /* --quick stands for a preset, and --resume for the options that the run was begun with: both must
  * be known before the other options are read.  NULL after saying what is wrong. */
-static const char **all_words(heed_arena *arena, int *argc, const char *const *argv)
+static const char **all_words(heed_arena *arena, int *argc, const char *const *argv,
+                              heed_ranks *ranks)
 {
+    heed_error err = {0};
     const char **words = heed_arena_allocate(arena, sizeof *words * (size_t)(*argc + 2));
     const char *folder = resumed(*argc, argv);
     const size_t room = folder ? strlen(folder) + sizeof "/config.json" : 1;
@@ -124,36 +130,50 @@ static const char **all_words(heed_arena *arena, int *argc, const char *const *a
     }
     if (folder)
         snprintf(path, room, "%s/config.json", folder);
-    if (folder && access(path, F_OK) != 0) {
+    if (folder && heed_ranks_rank(ranks) == 0 && access(path, F_OK) != 0) {
         complain("cannot resume '%s': there is no lab in it", folder);
+        return NULL;
+    }
+    const char *config = folder ? heed_ranks_file(ranks, path, &err) : NULL;
+    if (folder && !config) {
+        ranks_complain(ranks, &err);
         return NULL;
     }
     if (quick || folder) {
         words[(*argc)++] = quick ? "--preset" : "--config";
-        words[(*argc)++] = quick ? "quick" : path;
+        words[(*argc)++] = quick ? "quick" : config;
     }
     return words;
 }
 
-static int begin_lab(const lab *l, int argc, const char *const *argv)
+static int begin_lab(const lab *l, int argc, const char *const *argv, heed_ranks *ranks)
 {
     invocation in = {.exit_code = EXIT_FAILED};
     heed_arena *arena = heed_arena_new(NULL, NULL);
     void *settings = arena ? heed_arena_allocate(arena, l->settings) : NULL;
-    const char **words = settings ? all_words(arena, &argc, argv) : NULL;
+    const char **words = settings ? all_words(arena, &argc, argv, ranks) : NULL;
     int code = EXIT_FAILED;
     if (!settings) {
         complain("out of memory");
     } else if (!words) {
         code = EXIT_USAGE;
     } else {
-        code = invocation_begin(&in, l->options, argc, words, settings)
-                   ? run_lab(l, settings, in.arena)
-                   : in.exit_code;
+        const bool go = invocation_begin(&in, l->options, argc, words, settings);
+        const lab_common *common = settings;
+        if (go)
+            ranks_settle(ranks, l->options, settings, &in, common->resume != NULL);
+        code = go ? run_lab(l, settings, in.arena, ranks) : in.exit_code;
         invocation_end(&in);
     }
     heed_arena_free(arena);
     return code;
+}
+
+static int begin_on_ranks(const lab *l, int argc, const char *const *argv)
+{
+    signals_catch();
+    heed_ranks *ranks = ranks_begin(argc, argv);
+    return ranks ? ranks_end(ranks, begin_lab(l, argc, argv, ranks)) : EXIT_FAILED;
 }
 
 int lab_run(int argc, const char *const *argv)
@@ -163,7 +183,7 @@ int lab_run(int argc, const char *const *argv)
         names[i] = all[i]->name;
     if (argc > 0 && argv[0][0] != '-') {
         int i = choose_word("lab", argv[0], names);
-        return i < 0 ? EXIT_USAGE : begin_lab(all[i], argc - 1, argv + 1);
+        return i < 0 ? EXIT_USAGE : begin_on_ranks(all[i], argc - 1, argv + 1);
     }
     invocation in;
     int code = EXIT_DONE;

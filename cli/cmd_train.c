@@ -3,6 +3,7 @@
 #include "command.h"
 #include "train_kinds.h"
 #include "train_progress.h"
+#include "train_ranks.h"
 #include "train_signals.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ struct run {
     const train_kind *kind;
     struct train_common *settings; /* and the rest of the kind's */
     const invocation *in;
+    heed_ranks *ranks;
 };
 
 /* ---- running ---- */
@@ -55,9 +57,11 @@ static int run(const struct run *r, heed_trainer *t, struct progress *p)
         dry ? heed_trainer_forecast(t, &forecast, &err) : heed_trainer_run(t, &result, &err);
     if (status) {
         progress_end(p);
-        complain("%s", err.text);
+        ranks_complain(r->ranks, &err);
         return EXIT_FAILED;
     }
+    if (heed_ranks_rank(r->ranks) > 0) /* rank 0 says what has come of it */
+        return !dry && result.reason == HEED_TRAIN_ASKED ? EXIT_INTERRUPTED : EXIT_DONE;
     if (!dry)
         return finish(r, p, &result);
     tell_forecast(r, p, t, &forecast);
@@ -69,16 +73,20 @@ static int train(const struct run *r)
     heed_error err = {0};
     struct progress p;
     progress_begin(&p, r->settings->json);
-    heed_train_hooks hooks = {
-        .log = {progress_line, &p}, .progress = progress_show, .stop = signals_stop, .context = &p};
+    heed_train_hooks hooks = {.log = {progress_line, &p},
+                              .progress = progress_show,
+                              .stop = signals_stop,
+                              .ranks = r->ranks,
+                              .context = &p};
+    ranks_silence(r->ranks, &hooks);
+    ranks_settle(r->ranks, r->kind->options, r->settings, r->in, r->settings->resume != NULL);
     signals_prepare(r->settings->resume ? NULL : r->settings->folder);
-    signals_catch();
     heed_trainer *t = r->kind->open(r->settings, r->in, &hooks, &err);
     int code = t ? run(r, t, &p) : EXIT_FAILED;
     if (!t) {
         signals_prepare(NULL); /* what failed because a signal removes it waits here for the end */
         progress_end(&p);
-        complain("%s", err.text);
+        ranks_complain(r->ranks, &err);
         if (err.status == HEED_ARGUMENT) {
             fprintf(stderr, "try '%s --help'\n", r->kind->options->command);
             code = EXIT_USAGE;
@@ -155,6 +163,31 @@ static int run_resumed(struct run *r, invocation *outer, int argc, const char *c
     return code;
 }
 
+/* Any rank but the first: what rank 0 trains, as a run that is resumed from a folder of its own.
+ * Of its own words, only the number of threads counts. */
+static int run_other(struct run *r, const invocation *outer)
+{
+    heed_error err = {0};
+    char path[4096 + 64], threads[32];
+    invocation in;
+    const char *folder = heed_ranks_folder(r->ranks, &err);
+    if (!folder) {
+        ranks_complain(r->ranks, &err);
+        return EXIT_FAILED;
+    }
+    snprintf(path, sizeof path, "%s/training/options.json", folder);
+    snprintf(threads, sizeof threads, "%lld",
+             (long long)ranks_threads(r->ranks, r->kind->options, r->settings, outer));
+    const char *const words[] = {"--config", path, "--threads", threads};
+    if (!invocation_begin(&in, r->kind->options, 4, words, r->settings))
+        return in.exit_code;
+    r->settings->resume = folder;
+    r->in = &in;
+    const int code = train(r);
+    invocation_end(&in);
+    return code;
+}
+
 /* --print-config shows what would be chosen, too, where there is a text to choose for.  False when
  * it is of no use, after saying why. */
 static bool choose_to_print(const struct run *r, invocation *in)
@@ -172,6 +205,16 @@ static bool choose_to_print(const struct run *r, invocation *in)
     return !status || status == HEED_IO;
 }
 
+static int run_on_ranks(struct run *r, invocation *in, int argc, const char *const *argv)
+{
+    signals_catch();
+    if (!(r->ranks = ranks_begin(argc, argv)))
+        return EXIT_FAILED;
+    return ranks_end(r->ranks, heed_ranks_rank(r->ranks) > 0 ? run_other(r, in)
+                               : r->settings->resume         ? run_resumed(r, in, argc, argv)
+                                                             : train(r));
+}
+
 static int run_kind(const train_kind *kind, void *settings, int argc, const char *const *argv)
 {
     invocation in;
@@ -183,7 +226,7 @@ static int run_kind(const train_kind *kind, void *settings, int argc, const char
     else if (!check(&r))
         code = EXIT_USAGE;
     else
-        code = r.settings->resume ? run_resumed(&r, &in, argc, argv) : train(&r);
+        code = run_on_ranks(&r, &in, argc, argv);
     invocation_end(&in);
     return code;
 }

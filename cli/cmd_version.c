@@ -2,6 +2,7 @@
  * run on. */
 #include "command.h"
 
+#include <heed/dist.h>
 #include <stdio.h>
 
 static const char *const examples[] = {"heed --version", "HEED_ISA=baseline heed --version", NULL};
@@ -24,6 +25,8 @@ int version_run(int argc, const char *const *argv)
         printf("instruction set: %s\n", m.instruction_set);
         printf("blas:            %s\n", m.blas);
         printf("threads:         %d\n", m.threads);
+        if (heed_ranks_library())
+            printf("processes:       %s\n", heed_ranks_library());
     }
     invocation_end(&in);
     return go ? EXIT_DONE : in.exit_code;

@@ -13,7 +13,7 @@
  * be interrupted.  The second does not wait. */
 static struct {
     pthread_mutex_t lock;
-    bool asked;
+    bool asked, silent;
     const char *preparing; /* the folder; NULL: it is there, or none is made */
 } stop = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -33,6 +33,13 @@ void signals_prepare(const char *folder)
     pthread_mutex_unlock(&stop.lock);
 }
 
+void signals_silence(void)
+{
+    pthread_mutex_lock(&stop.lock);
+    stop.silent = true;
+    pthread_mutex_unlock(&stop.lock);
+}
+
 static void *wait_for_signals(void *context)
 {
     const sigset_t *signals = context;
@@ -44,8 +51,9 @@ static void *wait_for_signals(void *context)
             _exit(EXIT_INTERRUPTED);
         stop.asked = true;
         /* Behind the ^C that a terminal shows. */
-        fprintf(stderr, "%sstopping ...%s\n", isatty(STDERR_FILENO) ? "\n" : "",
-                stop.preparing ? "" : " (a second time: without a save)");
+        if (!stop.silent)
+            fprintf(stderr, "%sstopping ...%s\n", isatty(STDERR_FILENO) ? "\n" : "",
+                    stop.preparing ? "" : " (a second time: without a save)");
         if (stop.preparing) {
             heed_trainer_discard(stop.preparing, NULL);
             _exit(EXIT_INTERRUPTED);
@@ -63,6 +71,7 @@ void signals_catch(void)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGUSR1);           /* which mpirun and Slurm pass on */
     if (signal(SIGHUP, SIG_DFL) == SIG_IGN) /* nohup: goes on without its terminal */
         signal(SIGHUP, SIG_IGN);
     else

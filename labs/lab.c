@@ -137,6 +137,12 @@ static bool is_there(const char *folder, const char *name)
     return access(path, F_OK) == 0;
 }
 
+/* Of several processes, one has the folder and all that is made of the training. */
+static bool leads(const lab_session *r)
+{
+    return heed_ranks_rank(r->hooks.ranks) == 0;
+}
+
 static heed_status choose_folder(lab_session *r, heed_error *err)
 {
     const lab_common *o = r->options;
@@ -146,7 +152,7 @@ static heed_status choose_folder(lab_session *r, heed_error *err)
     if (strlen(r->folder) > 4000)
         return lab_fail(err, HEED_ARGUMENT, "the name given to '%s' is too long",
                         o->resume ? "--resume" : "--model");
-    if (o->resume && !is_there(r->folder, "config.json"))
+    if (o->resume && leads(r) && !is_there(r->folder, "config.json"))
         return lab_fail(err, HEED_IO, "cannot resume '%s': there is no lab in it", r->folder);
     return HEED_OK;
 }
@@ -155,7 +161,7 @@ static heed_status choose_folder(lab_session *r, heed_error *err)
 static heed_status make_outer_folder(lab_session *r, const lab *l, const void *settings,
                                      heed_error *err)
 {
-    if (r->options->seeds == 1 || r->options->resume)
+    if (r->options->seeds == 1 || r->options->resume || !leads(r))
         return HEED_OK; /* the trainer makes it, or it is there */
     if (mkdir(r->folder, 0777) != 0)
         return lab_fail(err, HEED_IO, "cannot make the directory '%s': %s", r->folder,
@@ -258,7 +264,7 @@ static heed_loop_options loop_of(const lab_session *r)
 {
     const lab_common *o = r->options;
     return (heed_loop_options){
-        .accumulate = 1,
+        .accumulate = o->accumulate,
         .max_updates = o->updates ? o->updates : HEED_NO_UPDATES,
         .optimizer = o->optimizer,
         .beta1 = 0.9,
@@ -319,7 +325,9 @@ static heed_status train(struct model *m, heed_measure *best, heed_error *err)
 {
     lab_session *r = m->run;
     const lab_system *s = m->system;
-    const char *folder = seed_folder(r, r->seed), *names[MAY_CHANGE];
+    const char *folder =
+        leads(r) ? seed_folder(r, r->seed) : heed_ranks_folder(r->hooks.ranks, err);
+    const char *names[MAY_CHANGE];
     const heed_loop_options loop = loop_of(r);
     list_changes(r, s, names);
     say_seed(r);
@@ -346,7 +354,7 @@ static heed_status train(struct model *m, heed_measure *best, heed_error *err)
         r->options->resume && (r->options->seeds == 1 || is_there(folder, "training"));
     heed_trainer *t = heed_trainer_open(folder, &task, resume, &r->hooks, NULL, err);
     heed_train_result result;
-    if (t && resume) /* other options, where they are allowed */
+    if (t && resume && leads(r)) /* other options, where they are allowed */
         describe(m, r->folder, err);
     if (t && !err->status && !heed_trainer_run(t, &result, err)) {
         r->stopped = result.reason == HEED_TRAIN_ASKED;
@@ -446,7 +454,7 @@ heed_status lab_experiment(lab_session *r, const lab *l, const void *settings,
         if (train(&m, &best[i], err))
             return err->status;
     }
-    if (r->stopped || evaluate_all(&m, best, err))
+    if (r->stopped || !leads(r) || evaluate_all(&m, best, err))
         return err->status;
     return lab_write(r, "results.json", lab_results(r, l, settings), err);
 }

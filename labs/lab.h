@@ -15,7 +15,7 @@
 typedef struct lab_common {
     const char *folder, *resume, *weights;
     bool quick, json;
-    int64_t updates, batch, valid_every, save_every, seed, seeds, threads;
+    int64_t updates, batch, accumulate, valid_every, save_every, seed, seeds, threads;
     double save_minutes;
     int optimizer; /* heed_optimizer_kind */
     double rate, rate_end, momentum, clip_norm, clip_value;
@@ -35,6 +35,8 @@ typedef struct lab_common {
         HEED_OPTION_INT(owner, at.seeds, "seeds", "1", 1, 100, "N",                                \
                         "train N times, with seeds from --seed on; the best on "                   \
                         "validation is kept, all are reported"),                                   \
+        HEED_OPTION_INT(owner, at.accumulate, "accumulate", "1", 1, 1000, "N",                     \
+                        "batches in an update"),                                                   \
         HEED_OPTION_INT(owner, at.save_every, "save-every", "0", 0, 1000000000, "N",               \
                         "save also every N updates; validations save in any case"),                \
         HEED_OPTION_REAL(owner, at.save_minutes, "save-minutes", "15", 0, 1e7, "N",                \
@@ -46,7 +48,7 @@ typedef struct lab_common {
                      clip_norm_, clip_value_)                                                      \
     HEED_OPTION_INT(owner, at.updates, "updates", updates_, 0, 1000000000, "N",                    \
                     "how long to train"),                                                          \
-        HEED_OPTION_INT(owner, at.batch, "batch", batch_, 1, 100000, "N", "examples an update"),   \
+        HEED_OPTION_INT(owner, at.batch, "batch", batch_, 1, 100000, "N", "examples in a batch"),  \
         HEED_OPTION_INT(owner, at.valid_every, "valid-every", valid_every_, 1, 1000000000, "N",    \
                         "validate every N updates; the best weights are kept"),                    \
         HEED_OPTION_CHOICE(owner, at.optimizer, "optimizer", optimizer_,                           \

@@ -45,6 +45,7 @@
 #include <heed/attention.h>
 #include <heed/base.h>
 #include <heed/data.h>
+#include <heed/dist.h>
 #include <heed/encoder.h>
 #include <heed/engine.h>
 #include <heed/io.h>

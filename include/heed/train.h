@@ -13,6 +13,7 @@
 #ifndef HEED_TRAIN_H
 #define HEED_TRAIN_H
 
+#include <heed/dist.h>
 #include <heed/nn.h>
 #include <heed/options.h>
 
@@ -108,7 +109,7 @@ typedef enum heed_average_kind { HEED_AVERAGE_BEST, HEED_AVERAGE_LAST } heed_ave
 #define HEED_NO_UPDATES (-1)
 /* The words in HEED_LOOP_OPTIONS say what each is and what it starts as. */
 typedef struct heed_loop_options {
-    int64_t accumulate;
+    int64_t accumulate; /* micro-batches in an update, those of all ranks together */
     int64_t max_updates, max_epochs;
     double max_minutes;
     int64_t patience;
@@ -308,7 +309,7 @@ typedef struct heed_train_progress {
 double heed_train_measured(const heed_train_progress *p, const char *name);
 
 /* All may be NULL.  The library prints nothing and installs no signal handler: a program's handler
- * sets a flag that stop reports. */
+ * sets a flag that stop reports, on any rank. */
 typedef struct heed_train_hooks {
     heed_log_sink log;
     void (*progress)(void *context, const heed_train_progress *p);
@@ -317,6 +318,7 @@ typedef struct heed_train_hooks {
     void (*gradients)(void *context, heed_params *p, int64_t update);
     /* Between the steps of a save, for tests that kill there: "weights", ..., "renamed". */
     void (*save_point)(void *context, const char *where);
+    heed_ranks *ranks; /* that train together, each with a trainer of the same task and options */
     void *context;
 } heed_train_hooks;
 

@@ -46,7 +46,8 @@ struct heed_params {
     struct derived *derived;
     int64_t size, state_size;
     real *values, *grads, *state; /* NULL until finished */
-    /* What forward passes have added for the state: flat sums, then a weight for each entry. */
+    /* What forward passes have added for the state: flat sums, then a weight and a keep for each
+     * entry. */
     double *moved;
     heed__param_range *ranges; /* capacity: one per entry, from finish on */
     int n_ranges;
@@ -77,7 +78,7 @@ static size_t buffer_elements(int64_t size)
 
 static size_t moved_elements(const heed_params *p)
 {
-    return buffer_elements(p->state_size) + (size_t)p->count;
+    return buffer_elements(p->state_size) + 2 * (size_t)p->count;
 }
 
 static void release_buffers(heed_params *p)
@@ -403,7 +404,8 @@ static heed_status point_tensors(heed_params *p)
         if (!m)
             return heed__fail(&p->error, HEED_MEMORY, "no memory for state '%s'", e->tensor->name);
         *m = (heed__moving){.sum = p->moved + e->offset,
-                            .weight = p->moved + buffer_elements(p->state_size) + i};
+                            .weight = p->moved + buffer_elements(p->state_size) + i,
+                            .keep = p->moved + buffer_elements(p->state_size) + p->count + i};
         e->tensor->moving = m;
     }
     return HEED_OK;
@@ -497,7 +499,7 @@ void heed_state_add(const heed_tape *t, heed_tensor *state, const double *sum, d
     for (int64_t i = 0; i < state->rows * state->cols; i++)
         m->sum[i] += sum[i];
     *m->weight += weight;
-    m->keep = keep;
+    *m->keep = keep;
 }
 
 void heed_params_fold_state(heed_params *p)
@@ -511,10 +513,26 @@ void heed_params_fold_state(heed_params *p)
             continue;
         for (int64_t k = 0; k < x->rows * x->cols; k++)
             x->data[k] =
-                (real)(m->keep * (double)x->data[k] + (1 - m->keep) * m->sum[k] / *m->weight);
+                (real)(*m->keep * (double)x->data[k] + (1 - *m->keep) * m->sum[k] / *m->weight);
     }
     if (p->moved)
         memset(p->moved, 0, moved_elements(p) * sizeof *p->moved);
+}
+
+double *heed__params_moved(heed_params *p, int64_t *count)
+{
+    *count = p->state_size ? (int64_t)moved_elements(p) : 0;
+    return p->moved;
+}
+
+void heed__params_add_moved(const heed_params *p, double *total, const double *one)
+{
+    const size_t sums = moved_elements(p) - (size_t)p->count;
+    for (size_t i = 0; i < sums; i++)
+        total[i] += one[i];
+    for (size_t i = sums; i < moved_elements(p); i++)
+        if (one[i] != 0) /* a pass that was left out knows of none */
+            total[i] = one[i];
 }
 
 int heed_params_count(const heed_params *p)

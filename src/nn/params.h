@@ -29,6 +29,12 @@ heed_status heed__params_finish_zero(heed_params *p, heed_error *err);
  * frozen.  Costs nothing but a flag of each. */
 void heed__params_hold(heed_params *p, bool hold);
 
+/* What passes have added for the state since it was folded in, in one piece: so that passes of
+ * several processes can be put together.  add: total and then one, as if their passes had followed
+ * each other. */
+double *heed__params_moved(heed_params *p, int64_t *count);
+void heed__params_add_moved(const heed_params *p, double *total, const double *one);
+
 /* The set's own allocator. */
 const heed_allocator *heed__params_allocator(const heed_params *p);
 

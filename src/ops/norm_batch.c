@@ -91,7 +91,7 @@ static void forward(heed_opcall *c)
     for (int i = MEAN; a->training && i <= VARIANCE; i++)
         if (c->in[i]->moving) {
             *c->in[i]->moving->weight += 1;
-            c->in[i]->moving->keep = 1 - a->momentum;
+            *c->in[i]->moving->keep = 1 - a->momentum;
         }
 }
 

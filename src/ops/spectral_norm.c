@@ -108,7 +108,7 @@ static void forward(heed_opcall *c)
         for (int64_t i = 0; i < w->cols; i++)
             u->moving->sum[i] += (double)s->u[i];
         *u->moving->weight += 1;
-        u->moving->keep = 0;
+        *u->moving->keep = 0;
     }
 }
 

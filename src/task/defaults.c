@@ -37,7 +37,8 @@ struct chooser {
     double seconds; /* an update; 0: not measured */
     bool short_of_time;
     const char *preset; /* that was chosen; NULL: none */
-    bool rehearsed;     /* the text holds, each so often as it should, a sample of the old one */
+    int ranks;
+    bool rehearsed; /* the text holds, each so often as it should, a sample of the old one */
 };
 
 int64_t heed__hold_out(int64_t pairs)
@@ -135,7 +136,9 @@ static heed_status measure(struct chooser *c, const heed_allocator *allocator, h
         .vocabulary = o->vocab_size > HEED__SPECIALS ? o->vocab_size : 8000,
         .source_tokens = (int64_t)heed__clamp(c->text.source_tokens / pairs, 2, longest),
         .target_tokens = (int64_t)heed__clamp(c->text.target_tokens / pairs, 2, longest)};
-    return heed__measure_update(&r, &size, allocator, &c->seconds, err);
+    heed_status status = heed__measure_update(&r, &size, allocator, &c->seconds, err);
+    c->seconds /= c->ranks;
+    return status;
 }
 
 /* Updates that the text is worth. */
@@ -382,7 +385,7 @@ static heed_status start(struct chooser *c, heed_recipe *r, heed_arena **arena,
     return *arena ? heed_recipe_parse(&c->plain, 0, NULL, *arena, err) : HEED_MEMORY;
 }
 
-heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, bool rehearsed,
+heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, bool rehearsed, int ranks,
                                 const heed_log_sink *log, const heed_allocator *allocator,
                                 heed_error *err)
 {
@@ -392,6 +395,8 @@ heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, bool r
         return HEED_OK;
     heed_status status = start(&c, r, &arena, allocator, err);
     c.rehearsed = rehearsed;
+    c.ranks = ranks;
+    c.plain.train.loop.accumulate = ranks;
     if (!status)
         status = heed__read_text(pairs, r->train.tokens == HEED_TOKENS_WHITESPACE, allocator,
                                  &c.text, err);

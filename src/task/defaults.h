@@ -11,8 +11,8 @@ int64_t heed__hold_out(int64_t pairs);
 /* Fills in what was not given, for these pairs on this machine, and says in four lines what and
  * why.  Texts that are added live as long as the program.  Nothing is chosen, and nothing said,
  * with --recipe paper; with --from, only what is about how it is trained.  rehearsed: the pairs are
- * what heed__rehearse made of them. */
-heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, bool rehearsed,
+ * what heed__rehearse made of them.  ranks: that compute an update together. */
+heed_status heed__recipe_choose(heed_recipe *r, const heed_corpus *pairs, bool rehearsed, int ranks,
                                 const heed_log_sink *log, const heed_allocator *allocator,
                                 heed_error *err);
 /* How often a model that was trained already should see a text of this size. */

@@ -253,8 +253,8 @@ static heed_status prepare_new(heed__translation *t, const char *folder, heed_er
     if (heed__recipe_draft(&draft, &t->allocator, err) || check_recipe(&draft, err) ||
         (folder && heed__folder_is_free(folder, err)) || heed__open_corpora(t, err) ||
         (t->recipe.train.from && heed__rehearse(t, t->recipe.train.from, false, err)) ||
-        heed__recipe_choose(&t->recipe, t->corpus, t->rehearsal != NULL, &t->hooks.log,
-                            &t->allocator, err))
+        heed__recipe_choose(&t->recipe, t->corpus, t->rehearsal != NULL,
+                            heed_ranks_size(t->hooks.ranks), &t->hooks.log, &t->allocator, err))
         return err->status;
     return check_recipe(&t->recipe, err);
 }

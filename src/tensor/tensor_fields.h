@@ -14,7 +14,7 @@
 typedef struct heed__moving {
     double *sum;    /* laid out like the data */
     double *weight; /* what the sum is divided by */
-    double keep;    /* state = keep state + (1 - keep) sum / weight */
+    double *keep;   /* state = keep state + (1 - keep) sum / weight */
 } heed__moving;
 
 struct heed_tensor {

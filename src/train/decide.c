@@ -72,7 +72,8 @@ heed__decision heed__decide(heed_trainer *t, heed__moment moment, heed_status st
     d.roll_back = status == HEED_NUMERIC;
     if (status)
         return d;
-    d.stop = moment != HEED__FINISHED && t->hooks.stop && t->hooks.stop(t->hooks.context);
+    d.stop = moment != HEED__FINISHED &&
+             (t->asked || (t->hooks.stop && t->hooks.stop(t->hooks.context)));
     d.last = moment != HEED__MEASURED && limit_reached(t, &d.reason);
     if (moment == HEED__UPDATED)
         decide_what_is_due(t, &d);

@@ -27,13 +27,16 @@ heed_status heed_trainer_forecast(heed_trainer *t, heed_train_forecast *f, heed_
         return heed__fail(err, HEED_ARGUMENT, "there is no trainer, or no room for a forecast");
     heed_status status = heed__trainer_update(t, &u, err);
     double begin = heed_clock_seconds();
-    while (!status && (updates < LEAST_UPDATES || seconds < LEAST_SECONDS)) {
+    bool more = true;
+    while (!status && more) {
         if ((status = heed__trainer_update(t, &u, err)))
             break;
         sum.items += u.items;
         sum.share += u.share;
         updates++;
         seconds = heed_clock_seconds() - begin;
+        more = updates < LEAST_UPDATES || seconds < LEAST_SECONDS;
+        status = heed__ranks_broadcast(t->ranks, &more, sizeof more, err);
     }
     if (status)
         return status;

@@ -2,7 +2,8 @@
  * no longer improves, or somebody asks to stop; then the average of several saves.
  *
  * What is decided by updates (validation, saves of the schedule) is the same in every run of the
- * same options; what is decided by the clock (--valid-minutes, --max-minutes) is not. */
+ * same options; what is decided by the clock (--valid-minutes, --max-minutes) is not.  Of several
+ * processes, rank 0 alone validates, saves and decides; the others do the updates with it. */
 #include "train/trainer.h"
 #include <heed/io.h>
 
@@ -119,8 +120,13 @@ static heed_status recover(heed_trainer *t, int64_t from, const heed_error *why,
                           "the rate: train anew, or --from this model into another directory, with "
                           "a smaller --rate or a longer --warmup",
                           why->text, HEED_MAX_ROLLBACKS);
-    if (heed__checkpoint_roll_back(t, err))
+    const bool leads = heed__ranks_lead(t->ranks);
+    heed_status status = leads ? heed__checkpoint_roll_back(t, err) : HEED_OK;
+    status = heed__ranks_agree(t->ranks, status, err);
+    if (status || heed__together_share(t, err))
         return err->status;
+    if (!leads)
+        return HEED_OK;
     heed__trainer_say(
         t, HEED_LOG_WARNING, "%s; back to update %lld, with the learning rate times %g", why->text,
         (long long)t->state.update, pow(HEED_ROLLBACK_RATE, (double)t->state.rollbacks));
@@ -134,13 +140,14 @@ static heed_status act(heed_trainer *t, heed__decision *d, heed_error *err)
     heed_error wrong = {0};
     if (d->stop)
         return HEED_OK;
-    heed_status status = look_after(t, d, &wrong);
+    heed_status status = heed__ranks_lead(t->ranks) ? look_after(t, d, &wrong) : HEED_OK;
     const bool stop = d->stop, last = d->last;
     *d = heed__decide(t, HEED__FINISHED, status);
     d->stop = stop;
     /* The clock may have passed the limit since: then the next update is the last, which is
      * validated and saved, as this one was not. */
     d->last = d->last && (last || t->state.valid_update == t->state.update);
+    status = heed__together_agree(t, d, status, &wrong);
     if (d->roll_back)
         return recover(t, t->state.update, &wrong, err);
     return status ? heed__fail(err, status, "%s", wrong.text) : HEED_OK;
@@ -152,11 +159,12 @@ static heed_status round_of(heed_trainer *t, heed__decision *d, heed_error *err)
     heed_error wrong = {0};
     const double begin = heed_clock_seconds();
     heed_status status = heed__trainer_update(t, &u, &wrong);
-    if (!status) {
+    if (!status && heed__ranks_lead(t->ranks)) {
         heed__trainer_tick(t);
         status = after_update(t, &u, heed_clock_seconds() - begin, &wrong);
     }
     *d = heed__decide(t, HEED__UPDATED, status);
+    status = heed__together_agree(t, d, status, &wrong);
     if (d->roll_back)
         return recover(t, t->state.update + 1, &wrong, err);
     return status ? heed__fail(err, status, "%s", wrong.text) : act(t, d, err);
@@ -252,19 +260,22 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
     if (!t || !result)
         return heed__fail(err, HEED_ARGUMENT, "there is no trainer, or no room for its result");
     *result = (heed_train_result){.average_score = NAN};
+    const bool leads = heed__ranks_lead(t->ranks);
     t->clock = t->saved_clock = heed_clock_seconds();
-    if (!heed__trainer_settle(t, &own)) {
+    if (leads)
+        heed__trainer_settle(t, &own);
+    if (!own.status)
         d = heed__decide(t, HEED__UPDATED, HEED_OK);
-        if (t->state.update || d.last)
-            act(t, &d, &own);
-    }
+    heed__together_agree(t, &d, own.status, &own);
+    if (!own.status && (t->state.update || d.last))
+        act(t, &d, &own);
     while (!own.status && !d.last && !d.stop)
         round_of(t, &d, &own);
-    if (!own.status && !d.stop)
+    if (leads && !own.status && !d.stop)
         end(t, result, &d.stop, &own);
-    if (!own.status && d.stop)
+    if (leads && !own.status && d.stop)
         save(t, false, &own);
-    if (!own.status)
+    if (leads && !own.status)
         heed__curves_write(t, &own);
     describe(t, t->progress.event);
     result->reason = d.stop ? HEED_TRAIN_ASKED : d.reason;

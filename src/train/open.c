@@ -49,9 +49,10 @@ static heed_status open_set(heed_trainer *t, int k, heed_error *err)
                                             .weight_decay = o->weight_decay};
     s->params = t->task.params(t->task.self, k);
     s->optimizer = heed_optimizer_new(s->params, &options, &t->allocator, err);
-    if (s->optimizer && o->ema > 0)
+    const bool averages = o->ema > 0 && heed__ranks_lead(t->ranks);
+    if (s->optimizer && averages)
         s->ema = heed_ema_new(s->params, o->ema, &t->allocator, err);
-    return !s->optimizer || (o->ema > 0 && !s->ema) ? err->status : HEED_OK;
+    return !s->optimizer || (averages && !s->ema) ? err->status : HEED_OK;
 }
 
 static heed_status open_task(heed_trainer *t, bool new_folder, heed_error *err)
@@ -77,7 +78,7 @@ static heed_status open_task(heed_trainer *t, bool new_folder, heed_error *err)
                                   .total = o->max_updates,
                                   .floor = o->rate_floor,
                                   .d = t->task.width};
-    return status;
+    return status ? status : heed__gradients_open(t, err);
 }
 
 /* ---- the folder ---- */
@@ -161,8 +162,10 @@ static heed_trainer *blank(const char *folder, const heed_task *task, const heed
     t->saved_update = -1;
     t->state.best_update = t->state.valid_update = -1;
     t->state.best.value = t->state.best_first = NAN;
-    if (hooks)
+    if (hooks) {
         t->hooks = *hooks;
+        t->ranks = hooks->ranks;
+    }
     t->arena = heed_arena_new(&a, err);
     if (t->arena)
         t->folder = heed__trainer_keep_text(t, folder, err);
@@ -230,6 +233,21 @@ static heed_status prepare_resume(heed_trainer *t, heed_error *err)
     return status ? status : heed__checkpoint_load_newest(t, err);
 }
 
+/* A rank that does not lead owns no directory: what its task reads of one is in `folder`. */
+static heed_status prepare(heed_trainer *t, bool resume, heed_error *err)
+{
+    heed_status status;
+    if (heed__ranks_lead(t->ranks)) {
+        status = resume ? prepare_resume(t, err) : prepare_new(t, err);
+        if (!status)
+            status = heed__together_give(t, err);
+    } else {
+        t->place = t->folder;
+        status = open_task(t, false, err);
+    }
+    return status ? status : heed__together_meet(t, err);
+}
+
 heed_trainer *heed_trainer_open(const char *folder, const heed_task *task, bool resume,
                                 const heed_train_hooks *hooks, const heed_allocator *allocator,
                                 heed_error *err)
@@ -242,7 +260,7 @@ heed_trainer *heed_trainer_open(const char *folder, const heed_task *task, bool 
         return NULL;
     }
     heed_trainer *t = blank(folder, task, hooks, allocator, &own);
-    if (t && !check(t, &own) && !(resume ? prepare_resume(t, &own) : prepare_new(t, &own)))
+    if (t && !check(t, &own) && !prepare(t, resume, &own))
         return t;
     heed_trainer_free(t);
     heed__fail(err, own.status, "%s", own.text);
@@ -255,6 +273,7 @@ void heed_trainer_free(heed_trainer *t)
         return;
     heed__events_close(t->events);
     heed__log_close(t->log);
+    heed__exact_sum_free(t->sum);
     heed_tape_free(t->tape);
     for (int k = 0; k < t->sets; k++) {
         heed_ema_free(t->set[k].ema);

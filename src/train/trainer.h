@@ -2,7 +2,9 @@
  *
  *     open.c        new and resumed trainers;  stage.c  where a new folder is prepared
  *     loop.c        the loop;  decide.c  every decision of it
- *     update.c      one update;  forecast.c  what they cost
+ *     update.c      one update;  gradients.c  those of its micro-batches
+ *     forecast.c    what updates cost
+ *     together.c    several processes
  *     checkpoint.c  saves;  state.c  their state.json;  moments.c;  prune.c  which stay
  *     average.c     the mean of several;  validate.c  which are best
  *     loop_options.c  the loop's options;  stored_options.c  those of a run, on disk
@@ -14,6 +16,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/memory.h"
+#include "dist/exact_sum.h"
 #include "tensor/finite.h"
 #include <heed/train.h>
 
@@ -63,8 +66,17 @@ typedef struct heed__events heed__events;
 typedef struct heed__trained_set {
     heed_params *params; /* the task's */
     heed_optimizer *optimizer;
-    heed_ema *ema; /* or NULL */
+    heed_ema *ema; /* or NULL; rank 0 alone has one */
+    double *moved; /* of state: the total, and what each rank adds to it; NULL: none, or one
+                      micro-batch */
 } heed__trained_set;
+
+/* What a micro-batch tells the others. */
+typedef struct heed__told {
+    double sum;
+    char op[64], parameter[200]; /* heed__origin */
+    bool asked;                  /* to stop, on its rank */
+} heed__told;
 
 struct heed_trainer {
     heed_allocator allocator;
@@ -77,6 +89,10 @@ struct heed_trainer {
     int lock;          /* descriptor, -1: none */
     heed__trained_set set[HEED_MAX_SETS];
     int sets;
+    heed_ranks *ranks;
+    heed__exact_sum *sum; /* NULL: one micro-batch */
+    heed__told *told;     /* (2 * accumulate) of this rank, then of all */
+    bool asked;           /* some rank was asked to stop */
     heed_tape *tape;
     heed_portion *portion; /* (accumulate), of the batches in hand; terms are 0 before the first */
     heed_schedule schedule;
@@ -152,6 +168,30 @@ heed_status heed__trainer_believe(const heed_trainer *t, const char *what, doubl
                                   heed_error *err);
 /* The same, with what the weights make of the batches in hand. */
 heed_status heed__trainer_probe(heed_trainer *t, heed_error *err);
+
+/* ---- gradients.c ---- */
+/* Of an update, on each rank. */
+int heed__trainer_rounds(const heed_trainer *t);
+/* The task's loss of a micro-batch for a set; adds to *sum what it is without its weight. */
+heed_tensor *heed__trainer_loss(heed_trainer *t, int64_t update, int set, int micro, double weight,
+                                double *sum);
+heed_status heed__gradients_open(heed_trainer *t, heed_error *err);
+/* An update: start, make for each set, finish. */
+void heed__gradients_start(heed_trainer *t);
+/* Those of all micro-batches, added up, on all ranks; and u->sum and u->origin. */
+heed_status heed__gradients_make(heed_trainer *t, int set, heed__update *u, heed_error *err);
+void heed__gradients_finish(heed_trainer *t);
+
+/* ---- together.c ---- */
+/* Rank 0: what the others open the task from. */
+heed_status heed__together_give(heed_trainer *t, heed_error *err);
+/* Before the first update: the same options and data everywhere, and rank 0's weights. */
+heed_status heed__together_meet(heed_trainer *t, heed_error *err);
+/* Rank 0 has loaded a save. */
+heed_status heed__together_share(heed_trainer *t, heed_error *err);
+/* Rank 0's decision, and what it failed in, on all ranks. */
+heed_status heed__together_agree(heed_trainer *t, heed__decision *d, heed_status status,
+                                 heed_error *err);
 
 /* ---- optimizer.c ---- */
 /* heed_optimizer_step without the state: an update with several sets folds it in at its end. */

@@ -1,6 +1,6 @@
-/* update.c: one update: for each set of parameters the losses of all micro-batches, their
- * gradients, clipping and the step, while the other sets hold still; then the state, once.  And
- * what went wrong if the numbers stop being numbers. */
+/* update.c: one update: for each set of parameters the gradients of all micro-batches, clipping and
+ * the step, while the other sets hold still; then the state, once.  And what went wrong if the
+ * numbers stop being numbers. */
 #include "nn/params.h"
 #include "train/trainer.h"
 
@@ -103,28 +103,7 @@ heed_status heed__trainer_believe(const heed_trainer *t, const char *what, doubl
                             (long long)t->state.update, what, shown(loss), unit_of(t), rate);
 }
 
-/* ---- losses ---- */
-
-/* The task's loss of micro-batch i for set k; adds to *sum what it is without its weight. */
-static heed_tensor *loss_of(heed_trainer *t, int64_t update, int k, int i, double weight,
-                            double *sum)
-{
-    const heed_rng_key key = {.seed = (uint64_t)t->loop.seed,
-                              .step = (uint64_t)update,
-                              .micro_batch = (uint32_t)i,
-                              .set = (uint32_t)k,
-                              .node = HEED_TASK_NODE};
-    const heed_pass pass = {update, k, i, weight, heed_rng_stream(&key)};
-    double shown_sum = NAN;
-    heed_tape_reset(t->tape);
-    heed_tape_step(t->tape, (uint64_t)update, (uint32_t)i, 0);
-    heed_tape_for_set(t->tape, (uint32_t)k);
-    heed_tensor *loss = t->task.loss(t->task.self, t->tape, &pass, &shown_sum);
-    if (isnan(shown_sum) && loss)
-        shown_sum = (double)heed_tensor_data(loss)[0] / weight;
-    *sum += shown_sum;
-    return loss;
-}
+/* ---- a look at the weights ---- */
 
 heed_status heed__trainer_probe(heed_trainer *t, heed_error *err)
 {
@@ -134,7 +113,7 @@ heed_status heed__trainer_probe(heed_trainer *t, heed_error *err)
     heed_tape_set_recording(t->tape, false);
     for (int k = 0; k < t->sets && terms > 0; k++) {
         double sum = 0;
-        loss_of(t, t->state.update, k, 0, 1 / terms, &sum);
+        heed__trainer_loss(t, t->state.update, k, 0, 1 / terms, &sum);
         /* The first that is not finite, or else the largest. */
         worst = !isfinite(worst) || sum / terms < worst ? worst : sum / terms;
     }
@@ -167,23 +146,6 @@ static heed_status draw(heed_trainer *t, heed__update *u, heed_error *err)
     return status;
 }
 
-static heed_status gradients(heed_trainer *t, int k, heed__update *u, heed_error *err)
-{
-    for (int i = 0; i < (int)t->loop.accumulate; i++) {
-        double sum = 0;
-        if (!(t->portion[i].terms > 0))
-            continue;
-        heed_tensor *loss = loss_of(t, t->state.update + 1, k, i, 1 / u->terms, &sum);
-        if (heed_backward(t->tape, loss))
-            return heed__fail(err, heed_tape_error(t->tape)->status, "%s",
-                              heed_tape_error(t->tape)->text);
-        u->sum[k] += sum;
-        if (!isfinite(sum) && !u->origin.op)
-            u->origin = heed__tape_not_finite(t->tape);
-    }
-    return HEED_OK;
-}
-
 static void hold_others(heed_trainer *t, int set, bool hold)
 {
     for (int k = 0; k < t->sets; k++)
@@ -210,7 +172,7 @@ static heed_status train_set(heed_trainer *t, int k, heed__update *u, heed_error
 {
     heed__trained_set *s = &t->set[k];
     hold_others(t, k, true);
-    heed_status status = gradients(t, k, u, err);
+    heed_status status = heed__gradients_make(t, k, u, err);
     hold_others(t, k, false);
     if (status)
         return status;
@@ -231,8 +193,10 @@ heed_status heed__trainer_update(heed_trainer *t, heed__update *u, heed_error *e
 {
     *u = (heed__update){.rate = rate_of(t, t->state.update + 1)};
     heed_status status = draw(t, u, err);
+    heed__gradients_start(t);
     for (int k = 0; !status && k < t->sets; k++)
         status = train_set(t, k, u, err);
+    heed__gradients_finish(t);
     for (int k = 0; k < t->sets; k++)
         if (status)
             heed_params_zero_grads(t->set[k].params);

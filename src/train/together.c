@@ -1,0 +1,144 @@
+/* together.c: training by several processes: what rank 0 has, all have.  The others only train:
+ * they neither validate nor save nor write a log, and do what rank 0 decides. */
+#include "train/trainer.h"
+
+#include <string.h>
+
+/* ---- the start ---- */
+
+/* Up to the first line of two config texts, `"rate": 0.1,`, that differs; false: none does. */
+static bool other_line(const char **a, const char **b)
+{
+    const char *x = *a, *y = *b;
+    for (; *x && *x == *y; x++, y++)
+        if (*x == '\n') {
+            *a = x + 1;
+            *b = y + 1;
+        }
+    return *x || *y;
+}
+
+/* The rank that has other options than rank 0 names the first of them.  The number of threads is
+ * each machine's own. */
+static heed_status same_options(heed_trainer *t, heed_error *err)
+{
+    const char *mine =
+        t->task.options ? heed_option_config(t->task.options, t->task.values, t->arena) : NULL;
+    const char *first = mine;
+    if (heed__ranks_text(t->ranks, &first, t->arena, err))
+        return err->status;
+    while (mine && first && other_line(&mine, &first)) {
+        const int n = (int)strcspn(mine, "\n"), m = (int)strcspn(first, "\n");
+        const char *threads = strstr(mine, "\"threads\"");
+        if (!threads || threads > mine + n)
+            return heed__fail(err, HEED_ARGUMENT, "the options differ: %.*s here, %.*s on rank 0",
+                              n, mine, m, first);
+        mine += n;
+        first += m;
+    }
+    return HEED_OK;
+}
+
+static heed_status same_data(heed_trainer *t, heed_error *err)
+{
+    struct {
+        int n;
+        int64_t value[HEED_MAX_FINGERPRINTS];
+    } first = {0};
+    heed_fingerprint mine[HEED_MAX_FINGERPRINTS];
+    const int n = t->task.data ? t->task.data(t->task.self, mine) : 0;
+    first.n = n;
+    for (int i = 0; i < n; i++)
+        first.value[i] = mine[i].value;
+    heed_status status = heed__ranks_broadcast(t->ranks, &first, sizeof first, err);
+    for (int i = 0; !status && i < n; i++)
+        if (first.n != n || first.value[i] != mine[i].value)
+            return heed__fail(err, HEED_STATE, "the data differs: %s %lld here, %lld on rank 0",
+                              mine[i].name, (long long)mine[i].value, (long long)first.value[i]);
+    return status;
+}
+
+heed_status heed__together_give(heed_trainer *t, heed_error *err)
+{
+    const bool new = t->place != t->folder;
+    const char *options = NULL;
+    if (heed_ranks_size(t->ranks) == 1)
+        return HEED_OK;
+    if (new && t->task.describe && t->task.describe(t->task.self, t->place, err))
+        return err->status;
+    if (t->task.options &&
+        !(options = heed_option_config(t->task.options, t->task.values, t->arena)))
+        return heed__fail(err, HEED_MEMORY, "out of memory for options");
+    return heed__ranks_give_folder(t->ranks, t->place, options, err);
+}
+
+heed_status heed__together_meet(heed_trainer *t, heed_error *err)
+{
+    if (heed_ranks_size(t->ranks) == 1)
+        return HEED_OK;
+    heed_status status = same_options(t, err);
+    if (!status)
+        status = same_data(t, err);
+    if (!status)
+        status = heed__together_share(t, err);
+    heed__ranks_forget_private(t->ranks);
+    return status;
+}
+
+/* ---- weights and where the run stands ---- */
+
+static heed_status share_set(heed_trainer *t, int k, heed_error *err)
+{
+    const heed__trained_set *s = &t->set[k];
+    const size_t bytes = (size_t)heed_params_size(s->params) * sizeof(heed_real);
+    int64_t updates = heed_optimizer_updates(s->optimizer);
+    heed_status status = heed__ranks_broadcast(t->ranks, heed_params_values(s->params), bytes, err);
+    if (!status)
+        status = heed__ranks_broadcast(
+            t->ranks, heed_params_state_values(s->params),
+            (size_t)heed_params_state_size(s->params) * sizeof(heed_real), err);
+    for (int i = 0; !status && i < heed_optimizer_moments(s->optimizer); i++)
+        status =
+            heed__ranks_broadcast(t->ranks, heed_optimizer_moment(s->optimizer, i), bytes, err);
+    if (!status)
+        status = heed__ranks_broadcast(t->ranks, &updates, sizeof updates, err);
+    if (!status)
+        heed_optimizer_set_updates(s->optimizer, updates);
+    return status;
+}
+
+heed_status heed__together_share(heed_trainer *t, heed_error *err)
+{
+    struct {
+        int64_t update, rollbacks;
+        heed_position position;
+    } stands = {t->state.update, t->state.rollbacks, t->state.position};
+    if (heed_ranks_size(t->ranks) == 1)
+        return HEED_OK;
+    heed_status status = heed__ranks_broadcast(t->ranks, &stands, sizeof stands, err);
+    for (int k = 0; !status && k < t->sets; k++)
+        status = share_set(t, k, err);
+    if (status || heed__ranks_lead(t->ranks))
+        return status;
+    t->state.update = stands.update;
+    t->state.rollbacks = stands.rollbacks;
+    t->state.position = stands.position;
+    for (int k = 0; k < t->sets; k++)
+        heed_params_zero_grads(t->set[k].params);
+    return t->task.seek ? t->task.seek(t->task.self, stands.position, err) : HEED_OK;
+}
+
+/* ---- decisions ---- */
+
+heed_status heed__together_agree(heed_trainer *t, heed__decision *d, heed_status status,
+                                 heed_error *err)
+{
+    /* What went wrong in an update went wrong everywhere: only what rank 0 does alone is told. */
+    heed_status agreed = heed__ranks_agree(t->ranks, status, err);
+    if (heed_ranks_size(t->ranks) == 1)
+        return agreed;
+    heed_error own = {0};
+    if (heed__ranks_broadcast(t->ranks, d, sizeof *d, &own))
+        return heed__fail(err, own.status, "%s", own.text);
+    return agreed;
+}
