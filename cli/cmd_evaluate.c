@@ -2,6 +2,7 @@
 #include "cmd_evaluate.h"
 #include "cmd_models.h"
 #include "command.h"
+#include "evaluate_examples.h"
 #include "input_lines.h"
 #include "option_groups.h"
 
@@ -18,6 +19,7 @@
 struct settings {
     struct evaluation e;
     const char *reference, *model, *source, *compare, *metrics, *by_length, *output;
+    const char *tsv, *conll, *tag_column;
     bool tokenized;
     heed_search_options search;
     int64_t threads;
@@ -52,7 +54,8 @@ static const heed_option fields[] = {
                      "scores by words of the source: 10,15,20 makes four groups; takes several "
                      "files"),
     HEED_OPTION_TEXT(struct settings, output, "output", NULL, "FILE",
-                     "draw the scores of --by-length into FILE, which ends in .svg"),
+                     "draw the scores of --by-length, or the confusion matrix of --tsv and "
+                     "--conll, into FILE, which ends in .svg"),
     HEED_OPTION_INT(struct settings, e.resamples, "resamples", "1000", 1, 1000000, "N",
                     "test sets drawn for --compare"),
     HEED_OPTION_INT(struct settings, e.seed, "seed", "1", 0, INT64_MAX, "N",
@@ -64,6 +67,14 @@ static const heed_option fields[] = {
                      "one, instead of reading translations"),
     HEED_OPTION_TEXT(struct settings, source, "source", NULL, "FILE",
                      "what --model translates, or was translated"),
+    HEED_OPTION_TEXT(struct settings, tsv, "tsv", NULL, "FILE",
+                     "encoders: label TAB text [TAB text] for a classifier; score TAB text TAB "
+                     "text, or text TAB text, for vectors"),
+    HEED_OPTION_TEXT(struct settings, conll, "conll", NULL, "FILE",
+                     "taggers: columns, a word a line, an empty line behind each sentence"),
+    HEED_OPTION_TEXT(struct settings, tag_column, "tag-column", NULL, "N|upos|xpos",
+                     "with --conll: the column of the tag, from 1; the last if not given, upos "
+                     "in .conllu"),
     HEED_SEARCH_OPTIONS(struct settings, search),
     HEED_OPTION_INT(struct settings, threads, "threads", NULL, 1, 64, "N",
                     "threads that translate; all processors if not given"),
@@ -74,11 +85,13 @@ static const char *const examples[] = {
     "heed evaluate --reference test.de --compare baseline.de hyp.de",
     "heed evaluate --reference test.de --model m --source test.en --beam 4",
     "heed evaluate --reference test.de --source test.en --by-length 10,20 a.de b.de",
+    "heed evaluate --model classifier --tsv test.tsv --output confusion.svg",
+    "heed evaluate --model tagger --conll test.conll --json",
     NULL,
 };
 const heed_option_set evaluate_options = {
     .command = "heed evaluate",
-    .summary = "Score translations with BLEU, chrF and TER",
+    .summary = "Score translations with BLEU, chrF and TER; labels, tags and vectors",
     .arguments = "[FILE...]",
     .most = MOST_SYSTEMS,
     .fields = fields,
@@ -321,6 +334,40 @@ static bool usage_is_right(struct settings *s, const invocation *in)
     return false;
 }
 
+/* Only these go with a file of examples; false after saying which does not. */
+static bool examples_are_right(const struct settings *s, const invocation *in)
+{
+    static const char *const alone[] = {"model",  "tsv",  "conll",   "tag-column",
+                                        "output", "json", "threads", NULL};
+    bool good = true;
+    if (s->tsv && s->conll) {
+        complain("options '--tsv' and '--conll' exclude each other");
+        good = false;
+    }
+    for (int i = 0; good && i < evaluate_options.count; i++) {
+        const char *name = evaluate_options.fields[i].name;
+        int k = 0;
+        while (alone[k] && strcmp(alone[k], name) != 0)
+            k++;
+        good = alone[k] || !option_typed(in, name);
+        if (!good)
+            complain("option '--%s' is for translations, not for '--%s'", name,
+                     s->tsv ? "tsv" : "conll");
+    }
+    good = good && has_other(in, "tag-column", "conll", s->conll);
+    if (good && in->words.count) {
+        complain("unexpected argument '%s'", in->words.items[0]);
+        good = false;
+    }
+    if (good && s->output && !ends_with(s->output, ".svg")) {
+        complain("option '--output' must end in .svg");
+        good = false;
+    }
+    if (!good)
+        fprintf(stderr, "try '%s --help'\n", evaluate_options.command);
+    return good;
+}
+
 int evaluate_run(int argc, const char *const *argv)
 {
     invocation in;
@@ -328,7 +375,12 @@ int evaluate_run(int argc, const char *const *argv)
     int code = EXIT_USAGE;
     if (!invocation_begin(&in, &evaluate_options, argc, argv, &s))
         code = in.exit_code;
-    else if (usage_is_right(&s, &in)) {
+    else if (s.tsv || s.conll) {
+        const struct example_files files = {s.model,  s.tsv,    s.conll,  s.tag_column,
+                                            s.output, s.e.json, s.threads};
+        if (examples_are_right(&s, &in))
+            code = evaluate_examples(&files);
+    } else if (usage_is_right(&s, &in)) {
         if (s.model)
             s.model = find_model(s.model, NULL, in.arena);
         code = run_all(&s, &in.words, in.arena) ? EXIT_DONE : EXIT_FAILED;

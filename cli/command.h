@@ -20,6 +20,10 @@ typedef struct command {
 #define COMMAND_LIST(X)                                                                            \
     X(train)                                                                                       \
     X(translate)                                                                                   \
+    X(classify)                                                                                    \
+    X(tag)                                                                                         \
+    X(embed)                                                                                       \
+    X(fill)                                                                                        \
     X(score)                                                                                       \
     X(evaluate)                                                                                    \
     X(convert)                                                                                     \

@@ -47,7 +47,9 @@ const heed_option_group translate_groups[] = {
 
 const heed_option_group evaluate_groups[] = {
     {"what people need",
-     "reference metric model source compare sentence by-length output json beam threads", true},
+     "reference metric model source compare sentence by-length tsv conll tag-column output json "
+     "beam threads",
+     true},
     {"metrics",
      "tokenize lowercase tokenized compound-split ter-normalized ter-no-punct ter-asian-support "
      "ter-case-sensitive resamples seed",

@@ -90,6 +90,10 @@ heed_status heed_heat_svg(const char *title, const char *x_label, const heed_hea
 heed_status heed_reading_svg(const char *title, heed_labels words, const heed_real *weights,
                              heed_arena *arena, const char **svg, heed_error *err);
 
+/* How often the label of a row was answered by that of a column: count (labels,labels). */
+heed_status heed_confusion_svg(const char *title, heed_labels labels, const int64_t *count,
+                               heed_arena *arena, const char **svg, heed_error *err);
+
 /* Sets of points of the unit square with lines through them: what is right, and what was found. */
 typedef struct heed_points_line {
     const int32_t *index; /* of points, in the order of the line */

@@ -2,7 +2,7 @@
  * follows from the task, the number of tokens N, reckoned from the bytes, and the time there is:
  *
  *   pieces of the vocabulary  11 N^1/2, from 1000 to 8000; mlm: to 16000
- *   model                     2 layers of d 128 below 200,000 tokens, else 3 of d 192; mlm: mini
+ *   model                     2 layers of d 128 below a million tokens, else 3 of d 192; mlm: mini
  *   updates                   so many passes as N^1/2 asks for, but no more than fit into the time
  *   dropout                   much, since each example is seen often, and tokens are hidden
  *   rate                      rises in a tenth of the updates, then falls in a straight line to 0
@@ -96,7 +96,7 @@ static void choose_text(struct chooser *c)
 static void choose_model(struct chooser *c)
 {
     heed_model_config *m = &c->r->model;
-    const bool little = c->tokens < 2e5;
+    const bool little = c->tokens < 1e6;
     if (is_free(c, "longest") && is_mlm(c))
         m->longest = MLM_LONGEST;
     static const char *const sizes[] = {"encoder-layers", "d", "ff", "heads"};
@@ -139,7 +139,7 @@ static double passes(const struct chooser *c)
         return FROM_PASSES;
     if (is_mlm(c))
         return 40;
-    return heed__clamp(24000 / sqrt(c->tokens), 15, 100);
+    return heed__clamp(8000 / sqrt(c->tokens), 8, 40);
 }
 
 static double tokens_an_update(const struct chooser *c)
