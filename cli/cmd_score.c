@@ -1,4 +1,5 @@
-/* cmd_score.c: `heed score`: how probable the model finds given translations. */
+/* cmd_score.c: `heed score`: how probable the model finds given translations, or a text. */
+#include "cmd_score.h"
 #include "cmd_models.h"
 #include "command.h"
 #include "input_lines.h"
@@ -12,13 +13,20 @@
 
 struct settings {
     const char *model, *source, *target;
-    bool per_token, normalize, protect;
+    heed_option_list text;
+    bool per_token, normalize, protect, json;
     int64_t threads;
 };
 static const heed_option fields[] = {
     MODEL_OPTION(struct settings),
     HEED_OPTION_TEXT(struct settings, source, "source", NULL, "FILE", "lines to translate"),
     HEED_OPTION_TEXT(struct settings, target, "target", NULL, "FILE", "their translations"),
+    HEED_OPTION_LIST(struct settings, text, "text", "FILE",
+                     "instead of both: text for a language model, plain or .gz; each token is "
+                     "judged by what stands before it, half a context at least"),
+    HEED_OPTION_BOOL(struct settings, json, "json", NULL,
+                     "with --text: nll (nats, summed), tokens, bytes, unknown, perplexity and "
+                     "bits_per_byte as a JSON object"),
     HEED_OPTION_BOOL(struct settings, per_token, "per-token", NULL,
                      "after the sum a tab and each token with its own: piece:log-probability"),
     HEED_OPTION_BOOL(struct settings, normalize, "normalize", NULL,
@@ -29,10 +37,11 @@ static const heed_option fields[] = {
 };
 static const char *const examples[] = {
     "heed score --model m --source test.en --target test.de",
-    "heed score --model m --source test.en --target test.de --per-token", NULL};
+    "heed score --model m --source test.en --target test.de --per-token",
+    "heed score --model lm --text test.txt", NULL};
 const heed_option_set score_options = {
     .command = "heed score",
-    .summary = "Print the log-probability of given translations, one a line",
+    .summary = "Print the log-probability of given translations, or of a text",
     .fields = fields,
     .count = sizeof fields / sizeof *fields,
     .examples = examples,
@@ -146,9 +155,18 @@ static bool run_all(struct run *r)
     return good;
 }
 
-static bool usage_is_right(const struct settings *s)
+static bool usage_is_right(const struct settings *s, const invocation *in)
 {
-    if (!s->source || !s->target)
+    if (s->text.count && (s->source || s->target))
+        complain("option '--text' cannot stand with '--source' and '--target'");
+    else if (s->text.count && (s->per_token || s->normalize || option_typed(in, "protect")))
+        complain("'--per-token', '--normalize' and '--protect' are for translations, not for "
+                 "'--text'");
+    else if (s->json && !s->text.count)
+        complain("option '--json' needs '--text'");
+    else if (s->text.count)
+        return true;
+    else if (!s->source || !s->target)
         complain("option '--%s' is missing, expected a file", s->source ? "target" : "source");
     else if (strcmp(s->source, "-") == 0 && strcmp(s->target, "-") == 0)
         complain("options '--source' and '--target' are both '-', expected one file at least");
@@ -167,7 +185,13 @@ int score_run(int argc, const char *const *argv)
         return in.exit_code;
     }
     int code = EXIT_USAGE;
-    if (usage_is_right(&s) && (s.model = find_model(s.model, NULL, in.arena))) {
+    const bool right = usage_is_right(&s, &in);
+    if (right && (s.model = find_model(s.model, NULL, in.arena)) && s.text.count) {
+        heed_machine m;
+        heed_machine_describe(&m);
+        const int threads = (int)(s.threads ? s.threads : m.threads);
+        code = score_texts(s.model, &s.text, threads, s.json) ? EXIT_DONE : EXIT_FAILED;
+    } else if (right && s.model) {
         struct run r = {.s = &s};
         code = run_all(&r) ? EXIT_DONE : EXIT_FAILED;
         heed_arena_free(r.arena);

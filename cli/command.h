@@ -20,6 +20,7 @@ typedef struct command {
 #define COMMAND_LIST(X)                                                                            \
     X(train)                                                                                       \
     X(translate)                                                                                   \
+    X(generate)                                                                                    \
     X(classify)                                                                                    \
     X(tag)                                                                                         \
     X(embed)                                                                                       \

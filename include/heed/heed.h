@@ -48,6 +48,7 @@
 #include <heed/dist.h>
 #include <heed/encoder.h>
 #include <heed/engine.h>
+#include <heed/generate.h>
 #include <heed/io.h>
 #include <heed/language.h>
 #include <heed/metric.h>
