@@ -16,6 +16,9 @@ static const heed_option fields[] = {
                      "translate this sentence and show where the model looked"),
     HEED_OPTION_TEXT(struct inspect_settings, target, "target", NULL, "TEXT",
                      "take this as the translation instead of the model's own"),
+    HEED_OPTION_TEXT(struct inspect_settings, image, "image", NULL, "FILE",
+                     "of a captioner: show where each word of this picture's caption looked, or of "
+                     "the one that --attention gives"),
     HEED_OPTION_TEXT(struct inspect_settings, output, "output", NULL, "FILE",
                      "write all heads to FILE, which ends in .svg or .html"),
     HEED_OPTION_CHOICE(struct inspect_settings, kind, "kind", "cross",
@@ -39,9 +42,12 @@ static const heed_option fields[] = {
                      "print facts or weights as one JSON object"),
 };
 static const char *const examples[] = {
-    "heed inspect --model m", "heed inspect --model m --attention 'A man is eating an apple.'",
+    "heed inspect --model m",
+    "heed inspect --model m --attention 'A man is eating an apple.'",
     "heed inspect --model m --attention 'A green apple.' --output apple.html",
-    "heed inspect --model m --attention 'Hello.' --layer 2 --head 1 --pieces", NULL};
+    "heed inspect --model m --attention 'Hello.' --layer 2 --head 1 --pieces",
+    "heed inspect --model captioner --image photo.jpg --output looks.svg",
+    NULL};
 const heed_option_set inspect_options = {
     .command = "heed inspect",
     .summary = "Say what a model is made of, or show what its heads attend to",
@@ -301,7 +307,11 @@ bool inspect_facts(const struct inspect_settings *s)
 /* What the option table cannot say; the complaint, or NULL. */
 static const char *wrong(const struct inspect_settings *s)
 {
-    if (!s->attention && (s->target || s->output || s->layer || s->head))
+    if (s->image && (!s->output || !ends_with(s->output, ".svg")))
+        return "option '--image' needs '--output' and a file that ends in .svg";
+    if (s->image && (s->target || s->layer || s->head || s->json))
+        return "'--target', '--layer', '--head' and '--json' have no effect with '--image'";
+    if (!s->image && !s->attention && (s->target || s->output || s->layer || s->head))
         return "'--target', '--output', '--layer' and '--head' need '--attention' and a sentence";
     if (s->output && !ends_with(s->output, ".svg") && !ends_with(s->output, ".html"))
         return "option '--output' must end in .svg or .html";
@@ -327,6 +337,8 @@ int inspect_run(int argc, const char *const *argv)
         code = EXIT_USAGE;
     } else if (!(s.model = find_model(s.model, NULL, in.arena))) {
         code = EXIT_USAGE;
+    } else if (s.image) {
+        code = inspect_image(&s, in.arena) ? EXIT_DONE : EXIT_FAILED;
     } else if (!s.attention && heed_found_is(s.model)) {
         code = inspect_found(&s, in.arena) ? EXIT_DONE : EXIT_FAILED;
     } else if (!s.attention) {

@@ -27,6 +27,7 @@ typedef struct command {
     X(fill)                                                                                        \
     X(score)                                                                                       \
     X(evaluate)                                                                                    \
+    X(caption)                                                                                     \
     X(convert)                                                                                     \
     X(shortlist)                                                                                   \
     X(inspect)                                                                                     \

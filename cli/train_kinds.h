@@ -55,7 +55,8 @@ typedef struct train_kind {
 /* The kinds beside translation, which is what `heed train` does where nothing says otherwise. */
 #define TRAIN_OTHERS_LIST(X)                                                                       \
     X(decoder)                                                                                     \
-    X(encoder)
+    X(encoder)                                                                                     \
+    X(caption)
 
 #define TRAIN_KIND_LIST(X)                                                                         \
     X(translation)                                                                                 \

@@ -17,10 +17,10 @@ holds() {
 # Catches a lab that is not listed, or listed without what it is.
 run lab
 exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'
-says '^lstmn  *LSTMN'; says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
+says '^caption  *Show, Attend and Tell'; says '^lstmn  *LSTMN'; says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
 
 # Catches help that is missing or too wide.
-for name in lstmn ntm pointer snail vit; do
+for name in caption lstmn ntm pointer snail vit; do
     run lab $name --help
     exits 0; says "^usage: heed lab $name \[options\]"; says '^  --quick '; quiet_err
     [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
@@ -42,6 +42,8 @@ run lab pointer --model m --least 9 --most 5
 exits 2; complains "heed: option '--least' is 9, more than '--most', 5"; quiet_out
 run lab pointer --model m --task tsp --most 20
 exits 2; mentions "option '--most' is 20, expected at most 16"; quiet_out
+run lab caption --model m --stages 5
+exits 2; complains "heed: option '--stages' is 5, which leaves fewer than 3 places in a line"; quiet_out
 run lab lstmn --model m --keys 5 --pairs 6
 exits 2; complains "heed: option '--pairs' is 6, more than '--keys', 5"; quiet_out
 run lab lstmn --model m --task text
@@ -82,6 +84,13 @@ run lab ntm --config ntm/config.json --model again --weights ntm/model.safetenso
 exits 0
 grep -v '^validation\|^trained' trained >first; grep -v '^validation\|^trained' out >second
 same first second
+
+# Catches a captioner that does not say which digits stand where, or whose words look elsewhere.
+run lab caption --quick --model caption --threads 1
+exits 0
+holds 'test, sentences that are right, %' '>= 90'
+holds "attention of a digit's word in its cell, %" '>= 80'
+[ -s caption/looks.svg ]; verdict $? 'there is no picture'
 
 # Catches a memory network that does not recall, and a picture of where it looks that is not made.
 run lab lstmn --quick --model lstmn --threads 1
