@@ -28,7 +28,7 @@ static int band_ranges(const void *context, int head, int64_t i, int64_t queries
     (void)head;
     (void)queries;
     out[0] = (heed_key_range){(int32_t)(i > BAND / 2 ? i - BAND / 2 : 0),
-                              (int32_t)(i + BAND / 2 < keys ? i + BAND / 2 : keys), 1};
+                              (int32_t)(i + BAND / 2 < keys ? i + BAND / 2 : keys), 1, 1};
     return 1;
 }
 static const heed_key_pattern band = {band_ranges, NULL, 1, true};

@@ -50,6 +50,141 @@ static inline bool lets_local_m(const struct form_pair *p)
     return llabs((long long)(p->j - form_place(p))) <= p->n[0];
 }
 
+static inline bool lets_dilated(const struct form_pair *p)
+{
+    const int64_t step = p->n[2] && p->head >= p->n[2] ? 1 : p->n[1];
+    const int64_t before = form_place(p) - p->j, w = p->n[0];
+    return before % step == 0 && (p->causal ? before >= 0 && before / step < w
+                                            : before / step <= w / 2 && -before / step < w - w / 2);
+}
+
+static inline bool lets_block(const struct form_pair *p)
+{
+    const int64_t own = form_place(p) / p->n[0], block = p->j / p->n[0];
+    const int64_t blocks = (p->keys + p->n[0] - 1) / p->n[0];
+    if (!p->n[1])
+        return own == block;
+    return p->causal ? block == (own < p->head ? own : own - p->head)
+                     : (block - own - p->head) % blocks == 0;
+}
+
+/* Which of two parts a layer or head has: said by the last number. */
+static inline bool form_part(const struct form_pair *p, int64_t how, int part)
+{
+    return how == 2 ? p->head % 2 == part : how == 3 ? p->layer % 2 == part : true;
+}
+
+static inline bool lets_strided(const struct form_pair *p)
+{
+    const int64_t l = p->n[0], i = form_place(p), how = p->n[1];
+    return (form_part(p, how, 0) && llabs((long long)(i - p->j)) <= l) ||
+           (form_part(p, how, 1) && (i - p->j) % l == 0);
+}
+
+static inline bool lets_fixed(const struct form_pair *p)
+{
+    const int64_t l = p->n[0], c = p->n[1], how = p->n[2], i = form_place(p);
+    const int64_t last = l - (how == 2 ? p->head / 2 % (l / c) * c : 0);
+    const bool own = i / l == p->j / l;
+    return (form_part(p, how, 0) && own) ||
+           (form_part(p, how, 1) && p->j % l >= last - c && p->j % l < last) ||
+           (form_part(p, how, 1) && !form_part(p, how, 0) && own && i < l);
+}
+
+static inline bool lets_star(const struct form_pair *p)
+{
+    const int64_t i = form_place(p), ring = p->keys - 1;
+    if (i == 0 || p->j == 0 || llabs((long long)(i - p->j)) <= 1)
+        return true;
+    return !p->causal && (i - p->j - ring + 1) * (p->j - i - ring + 1) == 0;
+}
+
+static inline bool lets_etc(const struct form_pair *p)
+{
+    return form_place(p) < p->n[1] || p->j < p->n[1] || lets_band(p);
+}
+
+/* Sets of drawn keys are known only from where they are drawn; that they are what they should be is
+ * a test of its own. */
+static inline bool form_drawn(const struct form_pair *p, int64_t at, int64_t count, int64_t n,
+                              int64_t which)
+{
+    int64_t out[HEED__MOST_DRAWN];
+    const heed__pattern_query q = {.layer = p->layer, .head = p->head};
+    const int drawn = heed__pattern_draw(&q, at, count, n, out);
+    for (int k = 0; k < drawn; k++)
+        if (out[k] == which)
+            return true;
+    return false;
+}
+
+static inline bool lets_random(const struct form_pair *p)
+{
+    const int64_t n = p->causal && p->i + 1 < p->keys ? p->i + 1 : p->keys;
+    return form_drawn(p, p->i, p->n[0], n, p->j);
+}
+
+static inline bool lets_bigbird(const struct form_pair *p)
+{
+    const int64_t b = p->n[0], own = form_place(p) / b, block = p->j / b;
+    const int64_t last = p->causal ? own + 1 : (p->keys - 1) / b;
+    int64_t others = 0, which = -1;
+    if (block == 0 || llabs((long long)(own - block)) <= 1)
+        return true;
+    if (!p->causal && (block == last || own == 0 || own == last))
+        return true;
+    for (int64_t k = 1; k < last; k++) /* those that it does not see anyway */
+        if (llabs((long long)(k - own)) > 1) {
+            which = k == block ? others : which;
+            others++;
+        }
+    return which >= 0 && form_drawn(p, own, p->n[1], others, which);
+}
+
+/* Level by level through the tree, span by span. */
+static inline bool lets_bpt(const struct form_pair *p)
+{
+    const int64_t k = p->n[0], i = form_place(p), j = p->j, end = p->keys;
+    if (i == j || (!p->causal && i == end - 1))
+        return true;
+    for (int64_t size = 2; size <= i + 1; size *= 2) /* spans that i ends */
+        if ((i + 1) % size == 0 && j <= i && j > i - size)
+            return true;
+    for (int64_t size = 1, to = i; to > 0; size *= 2) { /* a level goes on to a pair of spans */
+        int64_t from = to;
+        while (from > 0 && (from > to - k * size || from % (2 * size)))
+            from -= size;
+        if (j < to && j >= from && (j + 1) % size == 0)
+            return true;
+        to = from;
+    }
+    for (int64_t size = 1, from = i + 1; from < end && !p->causal; size *= 2) {
+        int64_t to = from;
+        while (to < from + k * size || to % (2 * size))
+            to += size;
+        if (j >= from && j < to && ((j + 1) % size == 0 || (to >= end && j == end - 1)))
+            return true;
+        from = to;
+    }
+    return false;
+}
+
+static inline bool lets_block_image(const struct form_pair *p)
+{
+    const int64_t x = p->n[0], b = p->n[1], i = form_place(p);
+    if (p->n[2] == 2)
+        return llabs((long long)(i / (b * x) - p->j / (b * x))) <= 1;
+    return llabs((long long)(i / x / b - p->j / x / b)) <= 1 &&
+           llabs((long long)(i % x / b - p->j % x / b)) <= 1;
+}
+
+static inline bool lets_axial(const struct form_pair *p)
+{
+    const int64_t x = p->n[0], i = form_place(p);
+    return (form_part(p, p->n[1], 0) && i / x == p->j / x) ||
+           (form_part(p, p->n[1], 1) && i % x == p->j % x);
+}
+
 /* A pattern without a row here has no proof. */
 static const struct {
     const char *name;
@@ -58,12 +193,23 @@ static const struct {
     {"global", lets_global},
     {"band", lets_band},
     {"local-m", lets_local_m},
+    {"dilated", lets_dilated},
+    {"random", lets_random},
+    {"block", lets_block},
+    {"strided", lets_strided},
+    {"fixed", lets_fixed},
+    {"star", lets_star},
+    {"etc", lets_etc},
+    {"bigbird", lets_bigbird},
+    {"bpt", lets_bpt},
+    {"block-image", lets_block_image},
+    {"axial", lets_axial},
 };
 
 /* Whether a union of terms lets query p->i see key p->j. */
 static inline bool form_sees(const heed_slot_spec *pattern, struct form_pair p)
 {
-    static const int64_t none[HEED_TERM_NUMBERS];
+    const heed_slot_spec full = heed__slot_complete(HEED_SLOT_PATTERN, pattern);
     bool seen = pattern->count == 0;
     if (p.causal && p.j > p.i)
         return false;
@@ -74,7 +220,7 @@ static inline bool form_sees(const heed_slot_spec *pattern, struct form_pair p)
             row++;
         if (row == sizeof form_lets / sizeof *form_lets)
             fail_msg("pattern %s has no row in attention_table.h", name);
-        p.n = pattern->count ? pattern->term[k].number : none;
+        p.n = full.term[k].number;
         seen |= form_lets[row].lets(&p);
     }
     return seen;
@@ -221,6 +367,7 @@ static inline void mix_delta(const struct form_head *h, double *y)
 struct attention_form {
     const char *memory, *pattern, *bias, *normaliser;
     int kv_heads; /* of 4; 0: 4 */
+    int layer;    /* that the layer is told; a stack counts for itself */
     /* y (T,Dv), assigned; NULL: softmax over what the pattern lets a query see. */
     void (*mix)(const struct form_head *h, double *y);
 };
@@ -231,6 +378,39 @@ static const struct attention_form attention_forms[] = {
     {.pattern = "band:4", .kv_heads = 2},
     {.pattern = "band:3+global:2"},
     {.pattern = "local-m:2"},
+    {.pattern = "dilated:4:3"},
+    {.pattern = "dilated:3:2:1", .kv_heads = 2},
+    {.pattern = "dilated:3:20+band:3"},
+    {.pattern = "random:3"},
+    {.pattern = "random:2+band:3", .bias = "alibi", .kv_heads = 2},
+    {.pattern = "block:4"},
+    {.pattern = "block:5:heads", .memory = "persistent:2"},
+    {.pattern = "block:17:heads", .kv_heads = 2},
+    {.pattern = "strided:5"},
+    {.pattern = "strided:19", .kv_heads = 1},
+    {.pattern = "strided:4:heads", .bias = "table:3"},
+    {.pattern = "strided:3:layers"},
+    {.pattern = "strided:4:layers", .layer = 1},
+    {.pattern = "strided:7+dilated:4:6+global:1"},
+    {.pattern = "fixed:6:2"},
+    {.pattern = "fixed:23:3"},
+    {.pattern = "fixed:6:2:heads", .kv_heads = 2},
+    {.pattern = "fixed:5:1:layers"},
+    {.pattern = "fixed:4:1:layers", .layer = 3, .kv_heads = 2},
+    {.pattern = "star"},
+    {.pattern = "etc:5:2", .bias = "table:2"},
+    {.pattern = "bigbird:3:1"},
+    {.pattern = "bigbird:2:3", .kv_heads = 1},
+    {.pattern = "bigbird:7:2+global:1"},
+    {.pattern = "bpt:1"},
+    {.pattern = "bpt:3", .kv_heads = 2},
+    {.pattern = "block-image:7:2"},
+    {.pattern = "block-image:5:1:1d"},
+    {.pattern = "block-image:31:3"},
+    {.pattern = "axial:6"},
+    {.pattern = "axial:9", .layer = 1},
+    {.pattern = "axial:5:merged", .kv_heads = 2},
+    {.pattern = "axial:20:heads"},
     {.bias = "alibi", .kv_heads = 1},
     {.bias = "table:3", .pattern = "band:7"},
     {.memory = "persistent:3"},
@@ -281,6 +461,7 @@ static inline heed_attend_options attention_form_options(const struct attention_
                                  .heads = 4,
                                  .kv_heads = f->kv_heads,
                                  .projected = true,
+                                 .layer = f->layer,
                                  .causal = causal};
 }
 

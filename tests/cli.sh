@@ -109,7 +109,22 @@ exits 0; says '^softmax  *[0-9]* cases  y'; says '^attention '; quiet_err
 run list attention
 exits 0; says '^score$'; says '^  additive  *v.tanh(W q + U k)$'; quiet_err
 says '^  *Luong et al. 2015; costs .*; can: cross cache weights heads widths$'; says '^  band:W  '
-[ "$(grep -c '; can: ' out)" = 19 ]; verdict $? 'not 19 mechanisms'
+says '^  strided:L\[:merged|heads|layers\]  '
+[ "$(grep -c '; can: ' out)" = 33 ]; verdict $? 'not 33 mechanisms'
+
+# Catches a list that programs cannot read, a row that it leaves out, a picture that is none.
+run list attention --json
+exits 0; quiet_err; [ "$(grep -c '^{"slot":"[a-z]*","name":".*","can":\[".*"\],"paper":".*}$' out)" = 33 ]
+verdict $? 'not 33 objects'
+says '^{"slot":"pattern","name":"strided",.*"example":"strided:6"}$'
+run list attention --output patterns.svg
+exits 0; quiet_out; quiet_err; [ "$(grep -c 'class="frame"' patterns.svg)" -ge 28 ]; verdict $? 'not 28 patterns'
+run list attention --output patterns.png
+exits 2; complains "heed: option '--output' draws an SVG, expected a name like patterns.svg, found 'patterns.png'"
+run list attention --output no/where.svg
+exits 1; complains "heed: cannot write 'no/where.svg': No such file or directory"
+run list ops --json
+exits 2; complains "heed: option '--json' has no effect with 'ops': it is of 'heed list attention'"
 
 # Catches a wrong gradient in this build, a summary that scripts cannot read, and a config file or
 # its precedence ignored by a command.

@@ -26,7 +26,10 @@ for score in dot general additive cosine location; do
 done
 
 # Catches a pattern that hides from a query what it needs, or shows it what comes later.
-copies 980 band --attention-pattern band:8+global:1
+for form in band:8+global:1 dilated:4:2:2 random:4+block:4 strided:3:heads+fixed:4:1 star etc:4:1+axial:3 \
+    bigbird:2:1+bpt:1 block-image:3:2; do
+    copies 980 "$(printf '%s' "$form" | sed 's/:[^+]*//g; s/+/ /g')" --attention-pattern "$form"
+done
 
 # Catches running sums that forget, or see what comes later; the state of a row that decodes.
 copies 850 elu --attention-normaliser elu --positions rotary --max-updates 400

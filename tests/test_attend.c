@@ -461,10 +461,12 @@ static void steps_are_the_whole(void **state)
 static void the_table_is_complete(void **state)
 {
     (void)state;
-    static const char *const names[][8] = {
+    static const char *const names[][24] = {
         [HEED_SLOT_QUERIES] = {"all"},
         [HEED_SLOT_MEMORY] = {"states", "persistent"},
-        [HEED_SLOT_PATTERN] = {"global", "band", "local-m", "local-p"},
+        [HEED_SLOT_PATTERN] = {"global", "band", "local-m", "local-p", "dilated", "random", "block",
+                               "strided", "fixed", "star", "etc", "bigbird", "bpt", "block-image",
+                               "axial"},
         [HEED_SLOT_SCORE] = {HEED_SCORE_WORDS},
         [HEED_SLOT_BIAS] = {"none", "alibi", "table"},
         [HEED_SLOT_NORMALISER] = {"soft", "hard", "elu", "performer", "rfa", "delta"},
@@ -513,12 +515,21 @@ static void specs_are_read_and_written(void **state)
         {HEED_SLOT_NORMALISER, "rfa:32:gated", "rfa:32:gated", NULL},
         {HEED_SLOT_NORMALISER, "delta", "delta", NULL},
         {HEED_SLOT_NORMALISER, "rfa:32:gates", NULL,
-         "'gates' stands behind rfa, expected rfa[:M[:gated]]"},
+         "'gates' is no word of rfa, expected rfa[:M[:gated]]"},
         {HEED_SLOT_NORMALISER, "rfa:gated", NULL, "what stands behind rfa is no whole number"},
         {HEED_SLOT_PATTERN, "band:64+globl:2", NULL,
-         "there is no pattern 'globl', expected global[:G], band:W, local-m[:D] or local-p[:D]; "
-         "did "
-         "you mean 'global'?"},
+         "there is no pattern 'globl', expected global, band, local-m, local-p, dilated, random, "},
+        {HEED_SLOT_PATTERN, "band:64+globl:2", NULL, "; did you mean 'global'?"},
+        {HEED_SLOT_MEMORY, "persistant:4", NULL,
+         "there is no memory 'persistant', expected states or persistent:N; did you mean "
+         "'persistent'?"},
+        {HEED_SLOT_PATTERN, "strided:5:heads", "strided:5:heads", NULL},
+        {HEED_SLOT_PATTERN, "fixed:32:4:layers+star", "fixed:32:4:layers+star", NULL},
+        {HEED_SLOT_PATTERN, "strided:5:head", NULL,
+         "'head' is no word of strided, expected strided:L[:merged|heads|layers]"},
+        {HEED_SLOT_PATTERN, "strided:5:", NULL, "'' is no word of strided"},
+        {HEED_SLOT_PATTERN, "fixed:4:5", NULL,
+         "fixed:4:5: a block of 4 has no 5 columns: use at most 4"},
         {HEED_SLOT_PATTERN, "", NULL, "there is no pattern ''"},
         {HEED_SLOT_PATTERN, "band:4+", NULL, "there is no pattern ''"},
         {HEED_SLOT_PATTERN, "band", NULL, "band lacks a number, expected band:W"},
@@ -530,7 +541,7 @@ static void specs_are_read_and_written(void **state)
         {HEED_SLOT_PATTERN, "band:4:2", NULL, "band has a number too many, expected band:W"},
         {HEED_SLOT_PATTERN, "band:4+global", NULL, "global without a number is everything"},
         {HEED_SLOT_PATTERN, "local-p:2+band:4", NULL,
-         "local-p stands alone; together can stand global, band or local-m"},
+         "local-p stands alone; together can stand global, band, local-m, "},
         {HEED_SLOT_PATTERN, "band:1+band:2+band:3+band:4+band:5+band:6+band:7", NULL,
          "more than 6 terms"},
         {HEED_SLOT_MEMORY, "persistent:4+states", NULL, "persistent stands alone"},
@@ -565,13 +576,13 @@ static void wrong_combinations_name_right_ones(void **state)
          "attention: the additive score needs queries and keys of one width"},
         {{.pattern = HEED_ONE(HEED_PATTERN_LOCAL_P), .causal = true, .query_d = 4, .key_d = 4},
          "attention: local-p needs to know how long the sequence is and cannot be causal: use "
-         "global, band or local-m"},
+         "global, band, local-m, "},
         {{.pattern = HEED_ONE(HEED_PATTERN_LOCAL_P),
           .normaliser = HEED_ONE(HEED_NORMALISE_HARD),
           .query_d = 4,
           .key_d = 4},
          "attention: hard attention draws from weights that sum to 1, those of local-p do not: "
-         "use global, band or local-m"},
+         "use global, band, local-m, "},
         {{.score = 17, .query_d = 4, .key_d = 4},
          "attention: there is no score 17, only scaled-dot, dot, general, additive, cosine or "
          "location"},
@@ -594,8 +605,8 @@ static void wrong_combinations_name_right_ones(void **state)
           .key_d = 4,
           .position_bias = HEED_ONE(HEED_BIAS_ALIBI),
           .pattern = HEED_ONE(HEED_PATTERN_LOCAL_P)},
-         "attention: alibi needs a pattern that follows from positions: use global, band or "
-         "local-m"},
+         "attention: alibi needs a pattern that follows from positions: use global, band, "
+         "local-m, "},
         {{.query_d = 4,
           .key_d = 4,
           .value_d = 4,

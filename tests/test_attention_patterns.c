@@ -31,10 +31,10 @@ static const int64_t lengths[B] = {97, 0, 1, 50, 13}; /* no multiples of a block
 
 /* ---- forms ---- */
 
-/* band keys around i (causal: up to i), and the first few; step: of the band's keys. */
+/* band keys around i (causal: up to i), and the first few; step and width: of the band's keys. */
 struct form {
     const char *name;
-    int band, first, step;
+    int band, first, step, width;
     int kv_heads;
     bool causal, visible, distance, shared, bias, weights;
 };
@@ -49,6 +49,9 @@ static const struct form forms[] = {
      .weights = true},
     {"every third key", .band = 31, .step = 3, .kv_heads = 4},
     {"every 29th key, causal", .band = 97, .step = 29, .kv_heads = 4, .causal = true},
+    {"three of every seven keys", .band = 40, .step = 7, .width = 3, .kv_heads = 4},
+    {"20 of every 41 keys, causal", .band = 97, .step = 41, .width = 20, .kv_heads = 2,
+     .causal = true},
     {"visible", .kv_heads = 4, .visible = true},
     {"distance", .kv_heads = 4, .distance = true},
     {"distance, causal, shared heads", .kv_heads = 2, .causal = true, .distance = true},
@@ -74,10 +77,10 @@ static int band_ranges(const void *context, int head, int64_t i, int64_t queries
     (void)head;
     (void)queries;
     if (f->first)
-        out[n++] = (heed_key_range){0, (int32_t)smaller(f->first, keys), 1};
+        out[n++] = (heed_key_range){0, (int32_t)smaller(f->first, keys), 1, 1};
     const int64_t from = n && begin < f->first ? f->first : begin;
-    out[n++] =
-        (heed_key_range){(int32_t)from, (int32_t)smaller(i + f->band + 1, keys), (int32_t)step};
+    out[n++] = (heed_key_range){(int32_t)from, (int32_t)smaller(i + f->band + 1, keys),
+                                (int32_t)step, (int32_t)f->width};
     return n;
 }
 
@@ -91,7 +94,8 @@ static bool allowed(const struct form *f, int64_t i, int64_t j, int64_t visible)
     int64_t from = i > f->band ? i - f->band : 0;
     if (f->first && from < f->first)
         from = f->first;
-    return j >= from && j <= i + f->band && (j - from) % (f->step ? f->step : 1) == 0;
+    return j >= from && j <= i + f->band &&
+           (j - from) % (f->step ? f->step : 1) < (f->width ? f->width : 1);
 }
 
 /* ---- one call ---- */
@@ -451,8 +455,8 @@ static int wild_ranges(const void *context, int head, int64_t i, int64_t queries
                        heed_key_range *out)
 {
     (void)context, (void)head, (void)i, (void)queries, (void)keys;
-    out[0] = (heed_key_range){-7, 2, 0};
-    out[1] = (heed_key_range){1, 1 << 30, 1};
+    out[0] = (heed_key_range){-7, 2, 0, 9};
+    out[1] = (heed_key_range){1, 1 << 30, 1, 0};
     return 99;
 }
 

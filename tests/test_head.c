@@ -94,7 +94,7 @@ static int band_runs(const void *context, int64_t head, int64_t i, heed__run *ou
     const int64_t begin = i > b->width ? i - b->width : 0;
     const int64_t end = i + b->width < b->keys ? i + b->width + 1 : b->keys;
     (void)head;
-    *out = (heed__run){begin, end, 1};
+    *out = (heed__run){begin, end, 1, 1};
     return begin < end;
 }
 

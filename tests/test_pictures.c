@@ -69,6 +69,43 @@ static void refuses(void **state)
     err = (heed_error){0};
     assert_int_equal(heed_points_svg("t", &square, 0, arena, &svg, &err), HEED_ARGUMENT);
     assert_string_equal(err.text, "points: 0 squares, expected at least 1");
+    const heed_pattern_square squares[] = {{"p", HEED_ONE(HEED_PATTERN_LOCAL_P), false},
+                                           {"w", HEED_ONE(HEED_PATTERN_BAND, {-2}), false}};
+    static const char *const why[] = {
+        "what 'p' sees depends on more than positions: there is no picture of it",
+        "the number of band:W is -2, expected 1 to 2147483647"};
+    for (int i = 0; i < 2; i++) {
+        err = (heed_error){0};
+        assert_int_equal(heed_patterns_svg("t", &squares[i], 1, 9, 4, arena, &svg, &err),
+                         HEED_ARGUMENT);
+        assert_string_equal(err.text, why[i]);
+    }
+    err = (heed_error){0};
+    assert_int_equal(heed_patterns_svg("t", squares, 1, 0, 4, arena, &svg, &err), HEED_ARGUMENT);
+    assert_int_equal(heed_patterns_svg("t", squares, 1, 9, 4, NULL, &svg, NULL), HEED_ARGUMENT);
+}
+
+/* Catches a picture whose pairs are others than those that a query sees: rows and columns that have
+ * changed places, what is causal and drawn above the diagonal, light where it is dark. */
+static void patterns(void **state)
+{
+    (void)state;
+    const heed_pattern_square squares[] = {
+        {"block", HEED_ONE(HEED_PATTERN_BLOCK, {2}), false},
+        {"causal", HEED_ONE(HEED_PATTERN_BLOCK, {2}), true},
+        {"first", HEED_ONE(HEED_PATTERN_GLOBAL, {1}), true},
+        {"turns", HEED_ONE(HEED_PATTERN_AXIAL, {2}), false},
+    };
+    const char *svg;
+    assert_int_equal(heed_patterns_svg("t", squares, 4, 4, 3, arena, &svg, NULL), HEED_OK);
+    check_xml(svg);
+    assert_int_equal(occurrences(svg, "class=\"frame\""), 4);
+    assert_int_equal(occurrences(svg, "d=\"M0 0h2v1h-2zM0 1h2v1h-2zM2 2h2v1h-2zM2 3h2v1h-2z\""), 2);
+    assert_int_equal(occurrences(svg, "d=\"M0 0h1v1h-1zM0 1h2v1h-2zM2 2h1v1h-1zM2 3h2v1h-2z\""), 1);
+    assert_int_equal(occurrences(svg, "d=\"M0 0h1v1h-1zM0 1h1v1h-1zM0 2h1v1h-1zM0 3h1v1h-1z\""), 1);
+    /* Of the last, the columns are of the second layer. */
+    assert_int_equal(occurrences(svg, "class=\"w4\" d=\"M2 0h1v1h-1zM3 1h1v1h-1zM0 2h1v1h-1zM1 3h"),
+                     1);
 }
 
 static const heed_real corners[] = {0, 0, 1, 0, 0, 1};
@@ -115,6 +152,9 @@ static void memory_runs_out(void **state)
         const char *first = NULL, *second = NULL;
         if (own && !heed_heat_svg("t", "x", &panel, 1, own, &first, &err))
             heed_points_svg("t", &square, 1, own, &second, &err);
+        const heed_pattern_square band = {"b", HEED_ONE(HEED_PATTERN_BAND, {3}), true};
+        if (second && heed_patterns_svg("t", &band, 1, 40, 1, own, &second, &err))
+            second = NULL;
         failed = f.calls >= n;
         assert_int_equal(err.status, failed ? HEED_MEMORY : HEED_OK);
         assert_int_equal(first && second, !failed);
@@ -126,8 +166,8 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_ARENA(cells),  WITH_ARENA(odd_numbers),     WITH_ARENA(refuses),
-        WITH_ARENA(points), WITH_ARENA(memory_runs_out),
+        WITH_ARENA(cells),  WITH_ARENA(odd_numbers), WITH_ARENA(refuses),
+        WITH_ARENA(points), WITH_ARENA(patterns),    WITH_ARENA(memory_runs_out),
     };
     return cmocka_run_group_tests_name("pictures", tests, NULL, NULL);
 }

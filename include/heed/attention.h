@@ -49,13 +49,14 @@ typedef enum heed_attention_ability {
 /* A number of a row, as W of band:W. */
 typedef struct heed_row_number {
     int64_t least, most, otherwise; /* otherwise: if it is left out */
-    const char *word;               /* said by this word and nothing else, it is 1; or NULL */
+    const char *const *words;       /* said as one of these, from 1 on; NULL: as a number */
 } heed_row_number;
 #define HEED_TERM_NUMBERS 3
 typedef struct heed_attention_info {
     heed_attention_slot slot;
     const char *name; /* as options say it */
     const char *form; /* with its numbers, in brackets those that may be left out: "global[:G]" */
+    const char *example; /* of a pattern by position: a form that 36 positions show; else NULL */
     const char *formula; /* one line */
     const char *paper;
     const char *cost; /* for each pair, or for each query */
@@ -78,10 +79,21 @@ typedef enum heed_memory_kind {
     HEED_MEMORY_PERSISTENT, /* and P learned keys and values that every query sees */
 } heed_memory_kind;
 typedef enum heed_pattern_kind {
-    HEED_PATTERN_GLOBAL,  /* all keys; with G: the first G see all and are seen by all */
-    HEED_PATTERN_BAND,    /* the W keys nearest to the query's own place, that one included */
-    HEED_PATTERN_LOCAL_M, /* p = the query's own place; keys p-D to p+D */
-    HEED_PATTERN_LOCAL_P, /* p = S sigmoid(v.tanh(W q)), weights times a Gaussian around p */
+    HEED_PATTERN_GLOBAL,      /* all keys; with G: the first G see all and are seen by all */
+    HEED_PATTERN_BAND,        /* the W keys nearest to the query's own place, that one included */
+    HEED_PATTERN_LOCAL_M,     /* p = the query's own place; keys p-D to p+D */
+    HEED_PATTERN_LOCAL_P,     /* p = S sigmoid(v.tanh(W q)), weights times a Gaussian around p */
+    HEED_PATTERN_DILATED,     /* W keys, STEP apart */
+    HEED_PATTERN_RANDOM,      /* R keys, drawn once and for all */
+    HEED_PATTERN_BLOCK,       /* the keys of the query's own block of B */
+    HEED_PATTERN_STRIDED,     /* the last L keys, and every L-th */
+    HEED_PATTERN_FIXED,       /* the query's own block of L keys, and the last C of each block */
+    HEED_PATTERN_STAR,        /* both neighbours in a ring, and position 0, which sees all */
+    HEED_PATTERN_ETC,         /* a band of W and G global positions in one softmax */
+    HEED_PATTERN_BIGBIRD,     /* blocks: the neighbours, the first, the last, R drawn */
+    HEED_PATTERN_BPT,         /* K neighbours, then K spans of 2, of 4, ... by their last token */
+    HEED_PATTERN_BLOCK_IMAGE, /* rows of X pixels: patches of B by B and those around them */
+    HEED_PATTERN_AXIAL,       /* rows of X pixels: the query's row and its column */
 } heed_pattern_kind;
 typedef enum heed_score_kind {
     HEED_SCORE_SCALED_DOT, /* q.k / sqrt(Dk) */
@@ -149,6 +161,7 @@ typedef struct heed_attend_options {
     double deviation;       /* of local-p's Gaussian; 0 means D/2, INFINITY none */
     bool causal;            /* query i sees keys 0..i of its segment */
     double dropout;         /* on the weights */
+    int layer;              /* some patterns differ from layer to layer */
     bool single; /* mostly one query a segment, as in recurrent steps: then score, softmax
                                and mixture one by one are faster than one operator for all */
 } heed_attend_options;
@@ -221,6 +234,7 @@ typedef struct heed_mha_options {
     bool causal;      /* query i sees keys 0..i of its segment */
     bool bias;        /* on the four products; the paper has none */
     int score;        /* heed_score_kind, between the projected queries and keys of a head */
+    int layer;        /* some patterns differ from layer to layer */
     heed_slot_spec memory, pattern, position_bias, normaliser;
     double beta;              /* of cosine; 0: learned */
     int64_t longest;          /* location: keys that a segment may have */

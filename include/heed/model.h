@@ -142,8 +142,8 @@ const heed_option_bundle *heed_model_presets(void);
                            "how well a query and a key match; 'heed list attention'"),             \
         HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.pattern, "attention-pattern",         \
                          "global", "SPEC", heed_pattern_option,                                    \
-                         "which keys a query sees: global, global:G, band:W, local-m:D, "          \
-                         "local-p:D, or several: band:64+global:2"),                               \
+                         "which keys a query sees: global, band:W, strided:L, bigbird:B:R ... "    \
+                         "('heed list attention'), or several: band:64+global:2"),                 \
         HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.normaliser, "attention-normaliser",   \
                          "soft", "SPEC", heed_normaliser_option,                                   \
                          "soft, a mixture of all that is seen; hard, one of it; no weights: elu, " \

@@ -241,9 +241,10 @@ heed_tensor *heed_project_log_p(heed_tape *t, heed_tensor *h, heed_tensor *w, he
 
 /* ---- attention ---- */
 
-/* Keys begin, begin + step, ... below end, counted from the segment's first; step is at least 1. */
+/* Keys begin, begin + step, ... below end, counted from the segment's first, and the width - 1 keys
+ * behind each of them: {8, 40, 16, 3} is 8 9 10, 24 25 26.  0 stands for 1 in step and width. */
 typedef struct heed_key_range {
-    int32_t begin, end, step;
+    int32_t begin, end, step, width;
 } heed_key_range;
 /* Which keys a query sees, computed where it is needed and never stored.  ranges() gives those of
  * query i of a segment of `queries` and `keys` (both counted), in this head, and returns how many

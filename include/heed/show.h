@@ -94,6 +94,18 @@ heed_status heed_reading_svg(const char *title, heed_labels words, const heed_re
 heed_status heed_confusion_svg(const char *title, heed_labels labels, const int64_t *count,
                                heed_arena *arena, const char **svg, heed_error *err);
 
+/* Which pairs of a query and a key may meet: a square for each pattern by position, `across` in a
+ * line, `positions` wide; queries go down, keys to the right.  Dark: in the first head of the first
+ * layer; light: in others alone. */
+typedef struct heed_pattern_square {
+    const char *title;
+    heed_slot_spec pattern;
+    bool causal;
+} heed_pattern_square;
+heed_status heed_patterns_svg(const char *title, const heed_pattern_square *squares, int64_t count,
+                              int64_t positions, int64_t across, heed_arena *arena,
+                              const char **svg, heed_error *err);
+
 /* Sets of points of the unit square with lines through them: what is right, and what was found. */
 typedef struct heed_points_line {
     const int32_t *index; /* of points, in the order of the line */

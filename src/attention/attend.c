@@ -61,7 +61,7 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
 {
     const heed_attend_options *o = &l->options;
     const heed__score *score = heed__score_of(l);
-    const heed_key_pattern pattern = heed__key_pattern(o);
+    const heed_key_pattern pattern = heed__key_pattern(o, p->keys->longest);
     return heed_attention(
         t, q, m->keys, m->values, p->queries, p->keys,
         &(heed_attention_options){

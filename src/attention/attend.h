@@ -20,20 +20,23 @@ typedef struct heed__score {
     bool scaled;
 } heed__score;
 
-/* A query of a pattern: number i of a segment's `queries`, which has `keys`. */
+/* A query of a pattern: number i of a segment's `queries`, which has `keys`.  While decoding, a
+ * causal query does not know how many there will be: what it sees may not depend on them. */
 typedef struct heed__pattern_query {
-    int head;
+    int layer, head;
     int64_t i, queries, keys;
     bool causal; /* keys behind i are not seen, whatever the ranges say */
 } heed__pattern_query;
 typedef struct heed__pattern {
-    /* The keys that q sees, in ascending order, steps of 1 (ops.h: heed_key_range): how many ranges
-     * were written, at most `most`. */
+    /* The keys that q sees (ops.h: heed_key_range), in any order, cut to 0 .. keys and made one
+     * list by who asks: how many ranges were written, at most `most`. */
     int (*ranges)(const heed_term *term, const heed__pattern_query *q, heed_key_range *out);
     int most;
+    bool steps; /* some of them have gaps, and those of two terms may cross */
     /* How far before a causal query its keys reach, *pinned first positions left out, which later
      * queries see as well. */
     int64_t (*reach)(const heed_term *term, int64_t *pinned);
+    bool (*by_head)(const heed_term *term); /* heads see different keys; NULL: never */
 } heed__pattern;
 
 /* What a normaliser that forms no weights does with queries, keys and values: sums, which it
@@ -55,6 +58,8 @@ typedef struct heed__slot_row {
     const heed__score *score;     /* of scores */
     const heed__pattern *pattern; /* of patterns; NULL where keys depend on more than positions */
     heed__linear_form (*linear)(const heed_term *term); /* of normalisers that form no weights */
+    /* Refuses numbers that do not go together; NULL: all do. */
+    heed_status (*check)(const heed_term *term, heed_error *err);
 } heed__slot_row;
 
 /* Every row, slot by slot, in the order of its heed_..._kind.  A new mechanism is a file that has
@@ -67,6 +72,17 @@ typedef struct heed__slot_row {
     X(pattern_band)                                                                                \
     X(pattern_local_m)                                                                             \
     X(pattern_local_p)                                                                             \
+    X(pattern_dilated)                                                                             \
+    X(pattern_random)                                                                              \
+    X(pattern_block)                                                                               \
+    X(pattern_strided)                                                                             \
+    X(pattern_fixed)                                                                               \
+    X(pattern_star)                                                                                \
+    X(pattern_etc)                                                                                 \
+    X(pattern_bigbird)                                                                             \
+    X(pattern_bpt)                                                                                 \
+    X(pattern_block_image)                                                                         \
+    X(pattern_axial)                                                                               \
     X(score_scaled_dot)                                                                            \
     X(score_dot)                                                                                   \
     X(score_general)                                                                               \
@@ -96,7 +112,7 @@ HEED_ATTENTION_ROWS(HEED__DECLARE_ROW)
 /* Row `kind` of a slot; NULL if there is none. */
 const heed__slot_row *heed__row_of(heed_attention_slot slot, int kind);
 /* "general, additive or location": the rows of a slot that can do all of this. */
-#define HEED__ROWS_TEXT 192
+#define HEED__ROWS_TEXT 256
 const char *heed__rows_that_can(heed_attention_slot slot, unsigned can, char text[HEED__ROWS_TEXT]);
 /* What does not go together. */
 heed_status heed__attend_check(const heed_attend_options *o, heed_error *err);
@@ -117,17 +133,51 @@ heed_slot_spec heed__slot_complete(heed_attention_slot slot, const heed_slot_spe
 
 /* Whether every query sees all keys. */
 bool heed__pattern_is_whole(const heed_slot_spec *pattern);
-/* The union of the terms' ranges, causal included, and how many these may be at most; false for a
- * pattern whose keys depend on more than positions. */
+/* False for a pattern whose keys depend on more than positions. */
 bool heed__pattern_is_fixed(const heed_slot_spec *pattern);
+/* Whether heads see different keys. */
+bool heed__pattern_by_head(const heed_slot_spec *pattern);
+/* The union of the terms' ranges, causal included: in ascending order, none begins before the end
+ * of the one before, and steps have gaps.  How many, and how many at most of `keys`. */
 int heed__pattern_ranges(const heed_slot_spec *pattern, const heed__pattern_query *q,
                          heed_key_range *out);
+int64_t heed__pattern_most(const heed_slot_spec *pattern, int64_t keys);
+/* The keys that ranges are. */
+int64_t heed__range_keys(const heed_key_range *r, int count);
 /* Of causal queries: keys further back than this, and not among the *pinned first, are not seen
  * again; INT32_MAX if all may be. */
 int64_t heed__pattern_reach(const heed_slot_spec *pattern, int64_t *pinned);
-#define HEED__PATTERN_RANGES (4 * HEED_SLOT_TERMS)
-/* The same for operators (ops.h); o is borrowed. */
-heed_key_pattern heed__key_pattern(const heed_attend_options *o);
+/* The same for operators (ops.h), of up to `keys`; o is borrowed. */
+heed_key_pattern heed__key_pattern(const heed_attend_options *o, int64_t keys);
+
+/* Where a query stands among the keys: behind the last one there is nothing. */
+static inline int64_t heed__pattern_place(const heed__pattern_query *q)
+{
+    return q->i < q->keys ? q->i : q->keys > 0 ? q->keys - 1 : 0;
+}
+/* A range of keys, of which begin and end may lie outside of what there is.  Steps begin inside. */
+static inline heed_key_range heed__pattern_range(const heed__pattern_query *q, int64_t begin,
+                                                 int64_t end, int64_t step, int64_t width)
+{
+    return (heed_key_range){(int32_t)(begin < 0         ? 0
+                                      : begin < q->keys ? begin
+                                                        : q->keys),
+                            (int32_t)(end < q->keys ? end : q->keys),
+                            (int32_t)(step < INT32_MAX ? step : INT32_MAX), (int32_t)width};
+}
+/* What has two parts, A and B, may have them merged, in heads by turns or in layers by turns: a
+ * number of its own, in these words:
+ * merged, heads, layers.  Which part q has: 0, 1, or -1 for both. */
+extern const char *const heed__part_words[];
+enum { HEED__MERGED = 1, HEED__BY_HEADS, HEED__BY_LAYERS };
+static inline int heed__pattern_part(int64_t how, const heed__pattern_query *q)
+{
+    return how == HEED__BY_HEADS ? q->head % 2 : how == HEED__BY_LAYERS ? q->layer % 2 : -1;
+}
+/* `count` different ones of 0 .. n, the same for the same (layer, head, at): pattern_random.c. */
+#define HEED__MOST_DRAWN 64
+int heed__pattern_draw(const heed__pattern_query *q, int64_t at, int64_t count, int64_t n,
+                       int64_t out[HEED__MOST_DRAWN]);
 
 /* What local-p needs; then each query's predicted place p (N,H), in keys, and what its weights are
  * multiplied with. */

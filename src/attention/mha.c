@@ -103,7 +103,8 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
                                              .beta = o->beta,
                                              .longest = o->longest,
                                              .causal = o->causal,
-                                             .dropout = o->dropout});
+                                             .dropout = o->dropout,
+                                             .layer = o->layer});
     heed_linear_build(&l->out, heed_scope_enter(s, "out"), h * o->d_v, o->d, HEED_IDENTITY,
                       o->bias);
 }

@@ -16,6 +16,7 @@ static heed__linear_form form(const heed_term *term)
                                .gate_bias = GATE_BIAS};
 }
 
+static const char *const words[] = {"gated", NULL};
 const heed__slot_row heed__normaliser_rfa = {
     .info = {.slot = HEED_SLOT_NORMALISER,
              .name = "rfa",
@@ -27,6 +28,6 @@ const heed__slot_row heed__normaliser_rfa = {
              .cost = "2 M (Dk + Dv) a query",
              .can = HEED__CAN_LINEAR,
              .takes = 2,
-             .number = {{1, 65536, 128, NULL}, {1, 1, 0, "gated"}}},
+             .number = {{1, 65536, 128, NULL}, {1, 1, 0, words}}},
     .linear = form,
 };

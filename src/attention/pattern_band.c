@@ -2,15 +2,11 @@
  * W, else W/2 before it and the rest from it on. */
 #include "attention/attend.h"
 
-#include "base/min_max.h"
-
-/* Behind the last key there is nothing: a query there is taken to stand at the last. */
 static int ranges(const heed_term *term, const heed__pattern_query *q, heed_key_range *out)
 {
-    const int64_t w = term->number[0], i = heed__min(q->i, heed__max(0, q->keys - 1));
+    const int64_t w = term->number[0], i = heed__pattern_place(q);
     const int64_t begin = q->causal ? i - w + 1 : i - w / 2;
-    out[0] =
-        (heed_key_range){(int32_t)heed__max(begin, 0), (int32_t)heed__min(begin + w, q->keys), 1};
+    out[0] = heed__pattern_range(q, begin, begin + w, 1, 1);
     return 1;
 }
 
@@ -24,6 +20,7 @@ const heed__slot_row heed__pattern_band = {
     .info = {.slot = HEED_SLOT_PATTERN,
              .name = "band",
              .form = "band:W",
+             .example = "band:9",
              .formula = "query i sees the W keys around i, causal the last W, i included",
              .paper = "Parmar et al. 2018, Beltagy et al. 2020",
              .cost = "W pairs a query",

@@ -6,7 +6,7 @@ static int ranges(const heed_term *term, const heed__pattern_query *q, heed_key_
 {
     const int64_t g = term->number[0];
     const bool all = g == 0 || q->i < g || q->keys <= g;
-    out[0] = (heed_key_range){0, (int32_t)(all ? q->keys : g), 1};
+    out[0] = heed__pattern_range(q, 0, all ? q->keys : g, 1, 1);
     return 1;
 }
 
@@ -20,6 +20,7 @@ const heed__slot_row heed__pattern_global = {
     .info = {.slot = HEED_SLOT_PATTERN,
              .name = "global",
              .form = "global[:G]",
+             .example = "global:3",
              .formula =
                  "query i sees every key of its sentence; with G, the first G, and these see "
                  "every key",

@@ -11,13 +11,10 @@
 
 #include "nn/params.h"
 
-/* Behind the last key there is nothing: a query there looks at the last. */
 static int ranges(const heed_term *term, const heed__pattern_query *q, heed_key_range *out)
 {
-    const int64_t d = term->number[0], last = q->keys > 0 ? q->keys - 1 : 0;
-    const int64_t p = q->i < last ? q->i : last;
-    out[0] = (heed_key_range){(int32_t)(p > d ? p - d : 0),
-                              (int32_t)(p < q->keys - d ? p + d + 1 : q->keys), 1};
+    const int64_t d = term->number[0], p = heed__pattern_place(q);
+    out[0] = heed__pattern_range(q, p - d, p + d + 1, 1, 1);
     return 1;
 }
 
@@ -32,6 +29,7 @@ const heed__slot_row heed__pattern_local_m = {
     .info = {.slot = HEED_SLOT_PATTERN,
              .name = "local-m",
              .form = "local-m[:D]",
+             .example = "local-m:3",
              .formula = "query i sees keys p-D to p+D, p = i",
              .paper = "Luong et al. 2015",
              .cost = "2D+1 pairs a query",

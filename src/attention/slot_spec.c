@@ -30,11 +30,16 @@ heed_slot_spec heed__slot_complete(heed_attention_slot slot, const heed_slot_spe
 
 /* ---- what is refused ---- */
 
-/* "global[:G], band:W or local-m[:D]": the forms of a slot's rows. */
-static const char *forms_of(heed_attention_slot slot, char *text, size_t capacity)
+#define MANY_ROWS 8
+
+/* "states or persistent:N": the forms of a slot's rows, or where these are many, their names. */
+static const char *forms_of(heed_attention_slot slot, char text[HEED__ROWS_TEXT])
 {
+    const size_t capacity = HEED__ROWS_TEXT;
     size_t n = 0;
     text[0] = '\0';
+    if (heed__row_of(slot, MANY_ROWS))
+        return heed__rows_that_can(slot, 0, text);
     for (int kind = 0; heed__row_of(slot, kind) && n < capacity; kind++)
         n += (size_t)snprintf(text + n, capacity - n, "%s%s",
                               kind == 0                              ? ""
@@ -44,11 +49,10 @@ static const char *forms_of(heed_attention_slot slot, char *text, size_t capacit
     return text;
 }
 
-#define FORMS 200
 static heed_status unknown_name(heed_attention_slot slot, const char *name, heed_error *err)
 {
     const char *names[64];
-    char forms[FORMS];
+    char forms[HEED__ROWS_TEXT];
     int n = 0;
     while (n < 64 && heed__row_of(slot, n)) {
         names[n] = heed__row_of(slot, n)->info.name;
@@ -56,7 +60,7 @@ static heed_status unknown_name(heed_attention_slot slot, const char *name, heed
     }
     const char *near = heed_option_nearest(name, names, n);
     return heed__fail(err, HEED_ARGUMENT, "there is no %s '%s', expected %s%s%s%s",
-                      heed_attention_slot_name(slot), name, forms_of(slot, forms, FORMS),
+                      heed_attention_slot_name(slot), name, forms_of(slot, forms),
                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -82,7 +86,7 @@ static heed_status check_term(heed_attention_slot slot, const heed_term *term, h
                               row->info.form, (long long)term->number[i], (long long)n->least,
                               (long long)n->most);
     }
-    return HEED_OK;
+    return row->check ? row->check(term, err) : HEED_OK;
 }
 
 heed_status heed__slot_check(heed_attention_slot slot, const heed_slot_spec *spec, heed_error *err)
@@ -115,6 +119,45 @@ heed_status heed__slot_check(heed_attention_slot slot, const heed_slot_spec *spe
 
 /* ---- from and to text ---- */
 
+/* One of the words that text begins with, from 1 on; 0 if there is none. */
+static int64_t parse_word(const char *const *words, const char *text, int *read)
+{
+    const size_t length = strcspn(text, ":+");
+    for (int64_t i = 0; words[i]; i++)
+        if (strlen(words[i]) == length && strncmp(words[i], text, length) == 0) {
+            *read = (int)length;
+            return i + 1;
+        }
+    return 0;
+}
+
+/* ":64" or ":heads", which text begins with. */
+static heed_status parse_number(const heed_attention_info *row, int i, const char *text,
+                                int64_t *number, int *read, heed_error *err)
+{
+    const heed_row_number *n = &row->number[i];
+    char digit[2];
+    long long value;
+    if (n->words) {
+        *number = parse_word(n->words, text + 1, read);
+        if (!*number)
+            return heed__fail(err, HEED_ARGUMENT, "'%.*s' is no word of %s, expected %s",
+                              (int)strcspn(text + 1, ":+"), text + 1, row->name, row->form);
+        *read += 1;
+        return HEED_OK;
+    }
+    if (sscanf(text, ":%1[0-9]", digit) != 1 || sscanf(text, ":%12lld%n", &value, read) != 1 ||
+        !strchr("+:", text[*read]))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "what stands behind %s is no whole number, expected %s", row->name,
+                          row->form);
+    if (value < n->least || value > n->most)
+        return heed__fail(err, HEED_ARGUMENT, "the number of %s is %lld, expected %lld to %lld",
+                          row->form, value, (long long)n->least, (long long)n->most);
+    *number = value;
+    return HEED_OK;
+}
+
 #define NAME 32
 /* The term that begins at text, up to `+` or the end. */
 static heed_status parse_term(heed_attention_slot slot, const char *text, heed_term *term,
@@ -133,31 +176,12 @@ static heed_status parse_term(heed_attention_slot slot, const char *text, heed_t
     size_t at = length;
     for (int i = 0; at < all; i++) {
         int read = 0;
-        char digit[2];
-        long long number;
         if (i == row->info.takes)
             return heed__fail(err, HEED_ARGUMENT, "%s has a number too many, expected %s", name,
                               row->info.form);
-        const char *word = row->info.number[i].word;
-        if (word && strlen(word) == all - at - 1 &&
-            strncmp(text + at + 1, word, all - at - 1) == 0) {
-            term->number[i] = 1;
-            break;
-        }
-        if (word)
-            return heed__fail(err, HEED_ARGUMENT, "'%.*s' stands behind %s, expected %s",
-                              (int)(all - at - 1), text + at + 1, name, row->info.form);
-        if (sscanf(text + at, ":%1[0-9]", digit) != 1 ||
-            sscanf(text + at, ":%12lld%n", &number, &read) != 1 ||
-            !strchr("+:", text[at + (size_t)read]))
-            return heed__fail(err, HEED_ARGUMENT,
-                              "what stands behind %s is no whole number, expected %s", name,
-                              row->info.form);
-        if (number < row->info.number[i].least || number > row->info.number[i].most)
-            return heed__fail(err, HEED_ARGUMENT, "the number of %s is %lld, expected %lld to %lld",
-                              row->info.form, number, (long long)row->info.number[i].least,
-                              (long long)row->info.number[i].most);
-        term->number[i] = number;
+        heed_status status = parse_number(&row->info, i, text + at, &term->number[i], &read, err);
+        if (status)
+            return status;
         at += (size_t)read;
     }
     return HEED_OK;
@@ -198,13 +222,15 @@ const char *heed_slot_format(heed_attention_slot slot, const heed_slot_spec *spe
         const heed__slot_row *row = heed__row_of(slot, s->term[i].kind);
         n += (size_t)snprintf(text + n, HEED_OPTION_SPEC_TEXT - n, "%s%s", i ? "+" : "",
                               row ? row->info.name : "?");
-        for (int k = 0; row && k < row->info.takes && s->term[i].number[k]; k++)
-            if (row->info.number[k].word)
+        for (int k = 0; row && k < row->info.takes && s->term[i].number[k]; k++) {
+            const char *const *words = row->info.number[k].words;
+            if (words)
                 n += (size_t)snprintf(text + n, HEED_OPTION_SPEC_TEXT - n, ":%s",
-                                      row->info.number[k].word);
+                                      words[s->term[i].number[k] - 1]);
             else
                 n += (size_t)snprintf(text + n, HEED_OPTION_SPEC_TEXT - n, ":%lld",
                                       (long long)s->term[i].number[k]);
+        }
     }
     return text;
 }

@@ -235,6 +235,7 @@ static void pack_attention(heed__weight_source *s, heed__weights *w, heed__packe
         to->kv = linear(s, &l->kv);
     to->out = linear(s, &l->out);
     to->pattern = l->attend.options.pattern;
+    to->by_head = heed__pattern_by_head(&to->pattern);
     pack_linear(s, to, &l->attend);
     pack_bias(s, &to->form, &l->attend);
     place_cell(stack, to, o->cross);

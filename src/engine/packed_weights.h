@@ -56,6 +56,7 @@ typedef struct heed__packed_attention {
     bool cosine;            /* queries and keys get length 1 */
     int rotary;             /* which angles turn queries and keys; -1: none */
     heed_slot_spec pattern; /* which keys a query sees */
+    bool by_head;           /* in each head others */
     bool plain;             /* all of them (causal: so far), by nothing but their products */
     heed__packed_linear linear;
     const heed_real *shared; /* (shared_rows,cached) keys and values that every query sees */

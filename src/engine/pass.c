@@ -26,6 +26,20 @@ int64_t heed__pass_key_room(const heed__pass *p, int64_t keys)
     return keys + p->w->shared;
 }
 
+static int64_t ranges_of(const heed__packed_stack *s, int64_t keys)
+{
+    int64_t most = 1;
+    for (int i = 0; s && i < s->count; i++)
+        if (s->sublayer[i].kind == HEED__PACKED_SELF)
+            most = heed__max(most, heed__pattern_most(&s->sublayer[i].as.attention.pattern, keys));
+    return most;
+}
+
+int64_t heed__pass_ranges(const heed__pass *p, int64_t keys)
+{
+    return heed__max(ranges_of(p->w->encoder, keys), ranges_of(p->w->decoder, keys));
+}
+
 /* Probabilities of all heads, once more for a recorder; what a norm needs; a key of a state. */
 int64_t heed__pass_scratch(const heed__pass *p, int64_t keys)
 {
@@ -39,7 +53,7 @@ struct buffer {
     int64_t count;
     size_t size;
 };
-#define BUFFERS 13
+#define BUFFERS 14
 
 /* Every buffer with its size for this many rows and keys. */
 static void list_buffers(heed__pass *p, int64_t rows, int64_t keys, struct buffer b[BUFFERS])
@@ -60,6 +74,7 @@ static void list_buffers(heed__pass *p, int64_t rows, int64_t keys, struct buffe
         {(void **)&p->key_position, lists, sizeof *p->key_position},
         {(void **)&p->column, lists, sizeof *p->column},
         {(void **)&p->distance, lists, sizeof *p->distance},
+        {(void **)&p->ranges, p->threads * heed__pass_ranges(p, keys), sizeof *p->ranges},
         {(void **)&p->state, w->state, sizeof *p->state},
     };
     memcpy(b, all, sizeof all);

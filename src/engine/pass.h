@@ -65,6 +65,7 @@ typedef struct heed__pass {
     const heed_real **key;               /* (threads, 2 keys) */
     int32_t *key_position, *column;      /* the same */
     heed_real *distance;                 /* the same */
+    heed_key_range *ranges;              /* (threads, heed__pass_ranges) */
     heed_real *state;                    /* (w->state) of sentences of a pass */
     heed__known_positions *angles;       /* (w->rotaries) */
     const heed__pass_recorder *recorder; /* NULL: nobody looks */
@@ -117,6 +118,8 @@ void heed__pass_memory(heed__pass *p, const heed__packed_attention *a, const hee
                        int64_t rows);
 /* Keys of a row there is memory for, those of shared rows among them. */
 int64_t heed__pass_key_room(const heed__pass *p, int64_t keys);
+/* Ranges of keys that a query has at most. */
+int64_t heed__pass_ranges(const heed__pass *p, int64_t keys);
 /* Reals of a thread's part of p->scratch. */
 int64_t heed__pass_scratch(const heed__pass *p, int64_t keys);
 

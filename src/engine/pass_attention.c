@@ -1,6 +1,7 @@
 /* pass_attention.c: section 3.2 for decoding: each row is a query, whose keys lie at any addresses.
  */
 #include "attention/attend.h"
+#include "base/min_max.h"
 #include "base/parallel.h"
 #include "engine/pass.h"
 #include "kernel/kernels.h"
@@ -86,8 +87,21 @@ static void add_distances(const heed__packed_attention *a, int64_t position, hee
     }
 }
 
-/* Those that a row sees, none behind the last row. */
-static void list_keys(const struct attention_job *j, int64_t row, int64_t end, heed__key_list *l)
+/* The keys and positions of a range, run by run. */
+static void list_range(const struct attention_job *j, int64_t row, heed_key_range r,
+                       heed__key_list *l)
+{
+    for (int64_t run = r.begin; run < r.end; run += r.step) {
+        const heed_key_range one = {(int32_t)run, (int32_t)heed__min(run + r.width, r.end), 1, 1};
+        j->k->own(j->k->context, j->a, row, one, l->key + l->n);
+        for (int32_t key = one.begin; key < one.end; key++)
+            l->position[l->n++] = key;
+    }
+}
+
+/* Those that a row sees in a head, none behind the last row. */
+static void list_keys(const struct attention_job *j, int64_t row, int head, int64_t end, int thread,
+                      heed__key_list *l)
 {
     const heed__packed_attention *a = j->a;
     l->n = 0;
@@ -98,18 +112,17 @@ static void list_keys(const struct attention_job *j, int64_t row, int64_t end, h
         return;
     }
     const heed__pass_place at = j->k->place(j->k->context, row);
-    heed_key_range r[HEED__PATTERN_RANGES] = {
-        {0, (int32_t)(a->causal ? at.position + 1 : at.rows), 1}};
-    const heed__pattern_query q = {0, at.position, at.rows, at.rows, a->causal};
-    const int ranges = a->plain ? 1 : heed__pattern_ranges(&a->pattern, &q, r);
-    for (int i = 0; i < ranges; i++) {
-        j->k->own(j->k->context, a, row, r[i], l->key + l->n);
-        if (a->plain)
-            l->n += r[i].end;
-        else
-            for (int32_t at_key = r[i].begin; at_key < r[i].end; at_key += r[i].step)
-                l->position[l->n++] = at_key;
+    if (a->plain) {
+        const heed_key_range all = {0, (int32_t)(a->causal ? at.position + 1 : at.rows), 1, 1};
+        j->k->own(j->k->context, a, row, all, l->key);
+        l->n = all.end;
+        return;
     }
+    heed_key_range *r = j->p->ranges + thread * heed__pass_ranges(j->p, j->p->keys);
+    const heed__pattern_query q = {a->layer, head, at.position, at.rows, at.rows, a->causal};
+    const int ranges = heed__pattern_ranges(&a->pattern, &q, r);
+    for (int i = 0; i < ranges; i++)
+        list_range(j, row, r[i], l);
     for (int64_t i = 0; i < a->shared_rows; i++) {
         l->key[l->n] = a->shared + i * a->cached;
         l->position[l->n++] = -1;
@@ -120,8 +133,24 @@ static void list_keys(const struct attention_job *j, int64_t row, int64_t end, h
 
 /* ---- queries ---- */
 
-/* A recorder sees all keys up to the last that the query might see; shared rows are none of them.
- */
+/* A recorder sees all keys up to the last that a query might see; shared rows are none of them. */
+static int64_t recorded_keys(const struct attention_job *j, int64_t row)
+{
+    const heed__pass_place at = j->k->place(j->k->context, row);
+    return j->a->causal ? at.position + 1 : at.rows;
+}
+
+/* The probabilities of `heads` heads that have one list, to their rows of all keys. */
+static void spread(const heed__key_list *l, const heed_real *probabilities, int64_t heads,
+                   int64_t keys, heed_real *all)
+{
+    memset(all, 0, (size_t)(heads * keys) * sizeof *all);
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < l->n; i++)
+            if (l->position[i] >= 0)
+                all[h * keys + l->position[i]] = probabilities[h * l->n + i];
+}
+
 static void record(const struct attention_job *j, int64_t row, const heed__key_list *l,
                    heed_real *probabilities)
 {
@@ -131,14 +160,9 @@ static void record(const struct attention_job *j, int64_t row, const heed__key_l
         p->recorder->record(p->recorder->context, a, row, probabilities, l->n);
         return;
     }
-    const heed__pass_place at = j->k->place(j->k->context, row);
-    const int64_t keys = a->causal ? at.position + 1 : at.rows, heads = a->form.heads;
+    const int64_t keys = recorded_keys(j, row), heads = a->form.heads;
     heed_real *all = probabilities + heads * l->n;
-    memset(all, 0, (size_t)(heads * keys) * sizeof *all);
-    for (int64_t h = 0; h < heads; h++)
-        for (int64_t i = 0; i < l->n; i++)
-            if (l->position[i] >= 0)
-                all[h * keys + l->position[i]] = probabilities[h * l->n + i];
+    spread(l, probabilities, heads, keys, all);
     p->recorder->record(p->recorder->context, a, row, all, keys);
 }
 
@@ -151,6 +175,48 @@ static heed__key_list list_at(const heed__pass *p, int64_t i)
                             .column = p->column + room};
 }
 
+/* Where heads see different keys: a row in one head after the other. */
+static void attend_head(const struct attention_job *j, int64_t r, int head, int thread,
+                        heed_real *probabilities, heed_real *all)
+{
+    const heed__pass *p = j->p;
+    const heed__packed_attention *a = j->a;
+    const heed__attend_form *f = &a->form;
+    const int64_t kv = head / (f->heads / f->kv_heads);
+    heed__key_list l = list_at(p, 2 * thread);
+    const heed__attend_form one = {.heads = 1,
+                                   .kv_heads = 1,
+                                   .d_k = f->d_k,
+                                   .d_v = f->d_v,
+                                   .value = f->value + kv * (f->d_v - f->d_k),
+                                   .scale = f->scale,
+                                   .slope = f->slope ? f->slope + head : NULL,
+                                   .bias = f->bias ? f->bias + head * f->columns : NULL,
+                                   .columns = f->columns};
+    list_keys(j, r, head, r + 1, thread, &l);
+    for (int64_t i = 0; i < l.n; i++)
+        l.key[i] += kv * f->d_k;
+    const heed__attend_keys keys = {
+        .key = l.key, .n = l.n, .distance = l.distance, .column = l.column};
+    heed__kernels()->attend_row(p->mixed + r * a->out.k + head * f->d_v, probabilities,
+                                p->wide + r * a->in.n + head * f->d_k, &one, &keys);
+    if (p->recorder)
+        spread(&l, probabilities, 1, recorded_keys(j, r), all);
+}
+
+static void attend_heads(const struct attention_job *j, int64_t r, int thread,
+                         heed_real *probabilities)
+{
+    const heed__pass *p = j->p;
+    const int64_t heads = j->a->form.heads;
+    heed_real *all = probabilities + heed__pass_key_room(p, p->keys);
+    const int64_t keys = p->recorder ? recorded_keys(j, r) : 0;
+    for (int head = 0; head < heads; head++)
+        attend_head(j, r, head, thread, probabilities, all + head * keys);
+    if (p->recorder)
+        p->recorder->record(p->recorder->context, j->a, r, all, keys);
+}
+
 static void attend_range(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct attention_job *j = context;
@@ -158,9 +224,13 @@ static void attend_range(void *context, int64_t begin, int64_t end, int thread)
     const heed__packed_attention *a = j->a;
     heed_real *probabilities = p->scratch + thread * heed__pass_scratch(p, p->keys);
     heed__key_list now = list_at(p, 2 * thread), next = list_at(p, 2 * thread + 1);
-    list_keys(j, begin, end, &now);
+    for (int64_t r = begin; a->by_head && r < end; r++)
+        attend_heads(j, r, thread, probabilities);
+    if (a->by_head)
+        return;
+    list_keys(j, begin, 0, end, thread, &now);
     for (int64_t r = begin; r < end; r++) {
-        list_keys(j, r + 1, end, &next);
+        list_keys(j, r + 1, 0, end, thread, &next);
         int64_t same = 0; /* hypotheses of a sentence have their first keys in common */
         while (same < now.n && same < next.n && next.key[same] == now.key[same])
             same++;

@@ -20,9 +20,9 @@ typedef struct heed__matrix {
     int64_t ld;
 } heed__matrix;
 
-/* Keys begin, begin + step, ... below end. */
+/* Keys begin, begin + step, ... below end, `width` from each of them on; width is at most step. */
 typedef struct heed__run {
-    int64_t begin, end, step;
+    int64_t begin, end, step, width;
 } heed__run;
 
 typedef struct heed__head {

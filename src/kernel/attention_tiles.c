@@ -25,9 +25,10 @@ HEED_KERNELS_DROPOUT(DECLARE)
 typedef struct stretch {
     int64_t from, column, count;
 } stretch;
-/* What a row sees, in columns: every step-th of `count`; key is that of the segment, -1: shared. */
+/* What a row sees, in columns: of `count`, every step-th and those behind it, `width` in all; key
+ * is that of the segment, -1: shared. */
 typedef struct piece {
-    int64_t column, key, count, step;
+    int64_t column, key, count, step, width;
 } piece;
 
 typedef struct layout {
@@ -130,9 +131,14 @@ typedef struct block {
 static void add_tiles(block *b, int64_t begin, int64_t end)
 {
     stretch *x = b->stretch;
-    int64_t i = b->stretches, k;
-    while (i > 0 && x[i - 1].from > begin)
-        i--;
+    int64_t i = 0, k;
+    for (int64_t high = b->stretches; i < high;) { /* the first that begins behind `begin` */
+        const int64_t middle = (i + high) / 2;
+        if (x[middle].from > begin)
+            high = middle;
+        else
+            i = middle + 1;
+    }
     if (i > 0 && x[i - 1].from + x[i - 1].count >= begin) {
         i--;
         if (x[i].from + x[i].count >= end)
@@ -164,26 +170,45 @@ static int64_t column_of(const block *b, int64_t key)
 
 VINLINE int64_t last_of(heed__run r)
 {
-    return r.begin + (r.end - 1 - r.begin) / r.step * r.step;
+    const int64_t last = r.begin + (r.end - 1 - r.begin) / r.step * r.step;
+    return least(last + r.width, r.end) - 1;
 }
 
-static block block_at(const heed__head *h, const layout *l, int64_t i0)
+VINLINE int64_t keys_of(heed__run r)
 {
-    block b = {.i0 = i0, .m = least(QUERY_BLOCK, h->t - i0)};
+    const int64_t steps = (r.end - 1 - r.begin) / r.step;
+    return steps * r.width + least(r.width, r.end - r.begin - steps * r.step);
+}
+
+/* The tiles of a run, and how many columns they are. */
+static int64_t add_run(block *b, int64_t base, heed__run r)
+{
+    const bool whole = r.step <= TILE;
+    int64_t columns = 0;
+    for (int64_t key = r.begin; key < r.end; key += whole ? r.end - r.begin : r.step) {
+        const int64_t last = whole ? last_of(r) : least(key + r.width, r.end) - 1;
+        const int64_t begin = key / TILE * TILE, end = (last / TILE + 1) * TILE;
+        add_tiles(b, base + begin, base + end);
+        columns += end - begin;
+    }
+    return columns;
+}
+
+/* m queries from i0 on; *apart: the columns of all of them if each were a block of its own. */
+static block block_of(const heed__head *h, const layout *l, int64_t i0, int64_t m, int64_t *apart)
+{
+    block b = {.i0 = i0, .m = m};
     heed__run *r = (heed__run *)(void *)((char *)h->scratch + l->runs);
     b.stretch = (stretch *)(void *)((char *)h->scratch + l->stretches);
+    *apart = m * l->base;
     if (h->shared)
         add_tiles(&b, 0, l->base);
     for (int64_t i = 0; i < b.m; i++) {
         const int n = h->runs(h->context, h->head, i0 + i, r);
         b.pairs += h->shared;
         for (int k = 0; k < n; k++) {
-            b.pairs += (r[k].end - 1 - r[k].begin) / r[k].step + 1;
-            const int64_t step = r[k].step <= TILE ? r[k].end - r[k].begin : r[k].step;
-            for (int64_t key = r[k].begin; key < r[k].end; key += step) {
-                const int64_t last = r[k].step <= TILE ? last_of(r[k]) : key;
-                add_tiles(&b, l->base + key / TILE * TILE, l->base + (last / TILE + 1) * TILE);
-            }
+            b.pairs += keys_of(r[k]);
+            *apart += add_run(&b, l->base, r[k]);
         }
         /* Kept as keys until the columns are known; no keys: lo above hi. */
         b.lo[i] = h->shared ? 0 : n ? l->base + r[0].begin : 1;
@@ -199,6 +224,20 @@ static block block_at(const heed__head *h, const layout *l, int64_t i0)
     return b;
 }
 
+/* The block that begins at i0.  Where queries have hardly a tile in common, each is a block of its
+ * own, up to *single: the products of a row alone cost about APART times those of many. */
+#define APART 3
+static block block_at(const heed__head *h, const layout *l, int64_t i0, int64_t *single)
+{
+    const int64_t m = i0 < *single ? 1 : least(QUERY_BLOCK, h->t - i0);
+    int64_t apart;
+    const block b = block_of(h, l, i0, m, &apart);
+    if (m == 1 || b.n * m <= APART * apart)
+        return b;
+    *single = i0 + m;
+    return block_of(h, l, i0, 1, &apart);
+}
+
 /* What row i sees, in ascending order. */
 static int pieces_of(const heed__head *h, const layout *l, const block *b, int64_t i, piece *out)
 {
@@ -206,14 +245,15 @@ static int pieces_of(const heed__head *h, const layout *l, const block *b, int64
     const int runs = h->runs(h->context, h->head, b->i0 + i, r);
     int n = 0;
     if (h->shared)
-        out[n++] = (piece){0, -1, h->shared, 1};
+        out[n++] = (piece){0, -1, h->shared, 1, 1};
     for (int k = 0; k < runs; k++)
         if (r[k].step <= TILE)
             out[n++] = (piece){column_of(b, l->base + r[k].begin), r[k].begin,
-                               last_of(r[k]) + 1 - r[k].begin, r[k].step};
+                               last_of(r[k]) + 1 - r[k].begin, r[k].step, r[k].width};
         else
             for (int64_t key = r[k].begin; key < r[k].end; key += r[k].step)
-                out[n++] = (piece){column_of(b, l->base + key), key, 1, 1};
+                out[n++] = (piece){column_of(b, l->base + key), key,
+                                   least(r[k].width, r[k].end - key), 1, 1};
     return n;
 }
 
@@ -318,7 +358,7 @@ static void prepare_row(const heed__head *h, const block *b, int64_t i, const pi
             x[at] = -INFINITY;
         at += p->count;
         for (int64_t j = 0; p->step > 1 && j < p->count; j++)
-            y[j] = j % p->step ? -INFINITY : y[j];
+            y[j] = j % p->step >= p->width ? -INFINITY : y[j];
         if (p->key >= 0 && h->bias.at) {
             const real *bias = h->bias.at + query * h->bias.ld + p->key;
             for (int64_t j = 0; j < p->count; j++)
@@ -397,8 +437,9 @@ void K(tiles_forward)(const heed__head *h)
     real *scores = h->scratch + l.scores, *mask = h->scratch + l.mask;
     piece *pieces = (piece *)(void *)((char *)h->scratch + l.pieces);
     pack(h, &l, false);
-    for (int64_t i0 = 0; i0 < h->t; i0 += QUERY_BLOCK) {
-        const block b = block_at(h, &l, i0);
+    for (int64_t i0 = 0, m, single = 0; i0 < h->t; i0 += m) {
+        const block b = block_at(h, &l, i0, &single);
+        m = b.m;
         const int64_t made =
             pair_products(&b, (heed__matrix){scores, l.ld}, h->q, h->scratch + l.columns, h->d_k);
         if (h->pairs)
@@ -481,8 +522,9 @@ void K(tiles_backward)(const heed__head *h)
     zero_rows(h->d_k_rows, h->s, h->d_k, h->beta_k);
     zero_rows(h->d_v_rows, h->s, h->d_v, h->beta_v);
     pack(h, &l, true);
-    for (int64_t i0 = 0; i0 < h->t; i0 += QUERY_BLOCK) {
-        const block b = block_at(h, &l, i0);
+    for (int64_t i0 = 0, m, single = 0; i0 < h->t; i0 += m) {
+        const block b = block_at(h, &l, i0, &single);
+        m = b.m;
         pair_products(&b, (heed__matrix){x, l.ld}, h->q, h->scratch + l.columns, h->d_k);
         if (h->d_out.at)
             pair_products(&b, (heed__matrix){y, l.ld}, h->d_out, h->scratch + l.value_columns,

@@ -41,6 +41,7 @@ static void build_self(heed_sublayer *s, heed_scope scope, const heed_sublayer_o
     heed_mha_options o = options->mha;
     (void)arena;
     o.cross = false;
+    o.layer = options->layer;
     heed_mha_build(&s->as.mha, scope, &o);
 }
 

@@ -8,7 +8,7 @@
 struct arguments {
     int kv_heads;
     int band, first; /* keys from `band` before the query to it, and the first few; 0: all */
-    int step;        /* of the band's keys */
+    int step, width; /* of the band's keys */
     bool visible, distance, shared;
 };
 
@@ -103,6 +103,18 @@ static const heed_opcase cases[] = {
      .i = {1},
      .lengths = {4, -1},
      .more_lengths = {50, -1}},
+    {.what = "two of every five keys, causal: runs inside tiles",
+     .in = {HEED_DIMS2(30, 2), HEED_DIMS2(30, 2), HEED_DIMS2(30, 2)},
+     HEED_WITH(.band = 30, .step = 5, .width = 2),
+     .i = {1, 1},
+     .lengths = {27, 3, -1},
+     .more_lengths = {27, 3, -1}},
+    {.what = "nineteen of every forty keys: runs over tiles",
+     .in = {HEED_DIMS2(4, 2), HEED_DIMS2(99, 2), HEED_DIMS2(99, 2)},
+     HEED_WITH(.band = 99, .step = 40, .width = 19),
+     .i = {1},
+     .lengths = {4, -1},
+     .more_lengths = {99, -1}},
     {.what = "so many keys visible to each query",
      .in = {HEED_DIMS2(6, 4), HEED_DIMS2(9, 4), HEED_DIMS2(9, 2)},
      HEED_WITH(.visible = true),
@@ -146,8 +158,8 @@ static int case_ranges(const void *context, int head, int64_t i, int64_t queries
     const int32_t end = (int32_t)(i + 2 + head < keys ? i + 2 + head : keys);
     const int32_t begin = (int32_t)(i >= a->band ? i - a->band + 1 : 0);
     (void)queries;
-    out[0] = (heed_key_range){0, a->first, 1};
-    out[1] = (heed_key_range){begin, a->step > 1 ? (int32_t)keys : end, a->step ? a->step : 1};
+    out[0] = (heed_key_range){0, a->first, 1, 1};
+    out[1] = (heed_key_range){begin, a->step > 1 ? (int32_t)keys : end, a->step, a->width};
     return 2;
 }
 

@@ -132,13 +132,14 @@ static int runs_of(const void *context, int64_t head, int64_t i, heed__run *out)
         limit = heed__min(limit, i + 1);
     if (v->visible)
         limit = heed__min(limit, v->visible[i]);
-    v->ranges[0] = (heed_key_range){0, (int32_t)v->s, 1};
+    v->ranges[0] = (heed_key_range){0, (int32_t)v->s, 1, 1};
     if (a->patterned)
         n = a->pattern.ranges(a->pattern.context, (int)head, i, v->t, v->s, v->ranges);
     for (int k = 0; k < n && k < runs_at_most(a); k++) {
         const heed_key_range *r = &v->ranges[k];
-        const heed__run run = {heed__max(r->begin, from), heed__min(r->end, limit),
-                               heed__max(r->step, 1)};
+        heed__run run = {heed__max(r->begin, from), heed__min(r->end, limit), heed__max(r->step, 1),
+                         heed__max(r->width, 1)};
+        run.width = heed__min(run.width, run.step);
         if (run.begin >= run.end)
             continue;
         out[kept++] = run;
