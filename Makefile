@@ -369,9 +369,13 @@ SAN_SMALL := address,undefined
 # The test programs of one flavour, made without a warning: $(call make_tests,REAL=double).
 make_tests = $(MAKE) $(JOBS) -s WERROR=1 $(1) tests
 
+# Each MPI library that is there.
+MPI_THERE = $(shell for mpi in openmpi mpich; do tools/deps --check $$mpi 2>/dev/null && echo $$mpi; done)
+
 test: ## everything that must hold: default build, double, sanitized, installed; under ten minutes
 	@tools/deps build test
 	@$(make_tests)
+	@set -e; for mpi in $(MPI_THERE); do $(call make_tests,MPI=$$mpi); done
 	@$(call make_tests,REAL=double)
 	@$(call make_tests,SAN=$(SAN_SMALL))
 	@tools/run-tests $(call some_tests,gcc) $(wildcard tests/*.sh tests/install/*.sh) \
@@ -394,7 +398,8 @@ coverage: ## lines and branches that the tests reach, by folder; WHERE=src/io/ l
 	@tools/coverage $(COVERED) $(WHERE)
 
 # ---- what takes long, in parts that run one by one; each closes with its own counts ----
-LONG := check-isa check-blas check-clang check-fuzz check-labs check-threads check-valgrind check-deb check-from
+LONG := check-isa check-blas check-clang check-fuzz check-labs check-threads check-valgrind check-deb check-from \
+        check-mpi
 .PHONY: check-long $(LONG)
 run_long := HEED_TEST_SECONDS=3600 tools/run-tests
 
@@ -452,6 +457,12 @@ check-from: ## 200 pairs with 20 new terms teach the model that comes with heed,
 	@tools/deps build test
 	@$(MAKE) $(JOBS) -s build
 	@$(run_long) tests/long/from_terms.sh
+
+check-mpi: ## training with several processes: a hundred kills of ranks
+	@tools/deps build test openmpi mpich
+	@$(make_tests)
+	@set -e; for mpi in openmpi mpich; do $(call make_tests,MPI=$$mpi); done
+	@$(run_long) HEED_KILLS=50 tests/mpi_kill.sh
 
 check-deb: ## the Debian packages, installed and tried in a bare Debian 12
 	@$(MAKE) --no-print-directory deb

@@ -43,6 +43,26 @@ static int losses_text(char *text, size_t room, const heed_train_progress *t)
     return n;
 }
 
+/* "  ranks 5120 4970* 5090, wait 2%": of each while it does not wait, and which is the slowest; of
+ * many, only that one. */
+static int ranks_text(char *text, size_t room, const heed_train_progress *t)
+{
+    enum { EACH = 8 };
+    int slowest = 0, n = 0;
+    if (t->ranks < 2)
+        return 0;
+    for (int i = 1; i < t->ranks; i++)
+        slowest = t->rank_speed[i] < t->rank_speed[slowest] ? i : slowest;
+    n = snprintf(text, room, t->ranks > EACH ? "  %d ranks" : "  ranks", t->ranks);
+    for (int i = 0; i < t->ranks && t->ranks <= EACH; i++)
+        n += snprintf(text + n, room - (size_t)n, t->rank_speed[i] < 100 ? " %.1f%s" : " %.0f%s",
+                      t->rank_speed[i], i == slowest ? "*" : "");
+    if (t->ranks > EACH)
+        n += snprintf(text + n, room - (size_t)n, ", slowest %d (%.4g)", slowest,
+                      t->rank_speed[slowest]);
+    return n + snprintf(text + n, room - (size_t)n, ", wait %.0f%%", 100 * t->waiting);
+}
+
 /* What matters most comes first: a narrow terminal shows the fields that fit. */
 /* Once, when enough updates have been timed. */
 static void advise_once(struct progress *p, const heed_train_progress *t)
@@ -68,6 +88,7 @@ static void show_update(struct progress *p, const heed_train_progress *t)
     n += snprintf(line + n, sizeof line - (size_t)n,
                   t->speed < 100 ? "  %.1f %.24s/s" : "  %.0f %.24s/s", t->speed,
                   strcmp(items, "tokens") == 0 ? "tok" : items);
+    n += ranks_text(line + n, sizeof line - (size_t)n, t);
     double gained = t->fraction - p->fraction, spent = heed_clock_seconds() - p->begun;
     if (gained > 0 && spent > 2)
         n += snprintf(line + n, sizeof line - (size_t)n, "  left %s",

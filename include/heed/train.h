@@ -299,6 +299,9 @@ typedef struct heed_train_progress {
     double speed;               /* items a second, validation and saves not counted */
     double seconds;             /* of training so far, earlier runs included */
     double fraction;            /* done of the nearest of the limits; 0 if there is none */
+    int ranks;                  /* processes */
+    const double *rank_speed;   /* (ranks) items a second of each while it does not wait */
+    double waiting;             /* share of the updates' time that this rank waits for others */
     heed_measure measure[HEED_MAX_MEASURES]; /* of the last validation */
     int measures;                            /* 0 before the first */
     heed_measure best;                       /* of the best one; name: NULL before the first */

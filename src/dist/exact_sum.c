@@ -79,11 +79,9 @@ int64_t heed__exact_sum_buckets(const heed__exact_sum *s, int64_t n)
     return heed__max((n + bucket - 1) / bucket, 1);
 }
 
-void heed__exact_sum_bucket(const heed__exact_sum *s, int64_t n, int64_t bucket, int64_t *begin,
-                            int64_t *end)
+int64_t heed__exact_sum_bucket_of(const heed__exact_sum *s, int64_t element)
 {
-    *begin = heed__min(bucket * s->size * s->piece, n);
-    *end = heed__min(*begin + s->size * s->piece, n);
+    return element / (s->size * s->piece);
 }
 
 static int64_t cut(const heed__exact_sum *s, int64_t n, int64_t bucket, int64_t rank)

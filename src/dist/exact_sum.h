@@ -15,10 +15,9 @@ typedef struct heed__exact_sum heed__exact_sum;
 heed__exact_sum *heed__exact_sum_new(heed_ranks *r, int64_t most, int64_t rounds,
                                      const heed_allocator *allocator, heed_error *err);
 void heed__exact_sum_free(heed__exact_sum *s);
-/* Buckets of a buffer of n elements, and the elements begin .. end of one of them. */
+/* Buckets of a buffer of n elements, and the one that an element is in. */
 int64_t heed__exact_sum_buckets(const heed__exact_sum *s, int64_t n);
-void heed__exact_sum_bucket(const heed__exact_sum *s, int64_t n, int64_t bucket, int64_t *begin,
-                            int64_t *end);
+int64_t heed__exact_sum_bucket_of(const heed__exact_sum *s, int64_t element);
 /* The elements of a bucket that this rank owns. */
 void heed__exact_sum_own(const heed__exact_sum *s, int64_t n, int64_t bucket, int64_t *begin,
                          int64_t *end);

@@ -131,6 +131,12 @@ heed_status heed__grad_early(heed_opcall *c, int i)
 
 /* ---- the pass ---- */
 
+void heed__tape_watch(heed_tape *t, heed__watch *watch, void *context)
+{
+    t->watch = watch;
+    t->watched = context;
+}
+
 static bool reached(const heed_opcall *c)
 {
     for (int i = 0; i < c->n_out; i++)
@@ -173,9 +179,12 @@ heed_status heed__backward_from(heed_tape *t, heed_tensor *const *out, const rea
             for (int64_t j = 0; j < out[i]->cols; j++)
                 g[r * out[i]->ld + j] += seeds[i][r * out[i]->cols + j];
     }
-    for (heed_opcall *c = t->last; c; c = c->previous)
+    for (heed_opcall *c = t->last; c; c = c->previous) {
         if (reached(c) && backward_node(t, c))
             break;
+        if (t->watch)
+            t->watch(t->watched, c);
+    }
     if (t->error.status)
         /* After a failure, partial gradients must not be used by another pass. */
         for (heed_opcall *c = t->last; c; c = c->previous)

@@ -5,6 +5,9 @@
 #include "base/memory.h"
 #include "tensor/op.h"
 
+/* Told after each node of a backward pass, newest first, also of nodes that are skipped. */
+typedef void heed__watch(void *context, const heed_opcall *node);
+
 /* A released gradient block, for reuse; the list node lies in the block itself. */
 typedef struct heed__free_block {
     struct heed__free_block *next;
@@ -34,6 +37,8 @@ struct heed_tape {
     real *panels; /* for copies in matrix products: panel_threads parts of HEED_PANEL_COUNT */
     int panel_threads;
     heed__free_block *free_blocks;
+    heed__watch *watch; /* or NULL */
+    void *watched;
     heed_log_sink log;
     heed__profile_row *profile; /* NULL unless HEED_PROFILE is set */
 };
@@ -46,6 +51,9 @@ heed_tensor *heed__tensor_new(heed_tape *t, heed_shape shape, const char *who);
  * size). */
 heed_status heed__backward_from(heed_tape *t, heed_tensor *const *out, const real *const *seeds,
                                 int n);
+
+/* Who is told during heed_backward; NULL: nobody. */
+void heed__tape_watch(heed_tape *t, heed__watch *watch, void *context);
 
 /* Allocates the gradient memory of x's root if it has none; MEMORY when memory is short. */
 heed_status heed__grad_ensure(heed_tape *t, heed_tensor *x, const char *who);

@@ -67,13 +67,18 @@ heed_status heed__gradients_open(heed_trainer *t, heed_error *err)
         most = n > most ? n : most;
     }
     t->told = heed_arena_allocate(t->arena, sizeof *t->told * 2 * (size_t)t->loop.accumulate);
-    if (!t->told)
+    t->work = heed_arena_allocate(t->arena, sizeof *t->work * (size_t)size);
+    t->rank_speed = heed_arena_allocate(t->arena, sizeof *t->rank_speed * (size_t)size);
+    if (!t->told || !t->work || !t->rank_speed)
         return heed__fail(err, HEED_MEMORY, "out of memory for %lld batches",
                           (long long)t->loop.accumulate);
+    memset(t->work, 0, sizeof *t->work * (size_t)size);
     if (t->loop.accumulate == 1)
         return HEED_OK;
     t->sum = heed__exact_sum_new(t->ranks, most, heed__trainer_rounds(t), &t->allocator, err);
-    return t->sum ? open_moved(t, err) : err->status;
+    if (t->sum && size > 1)
+        t->overlap = heed__overlap_new(t->sum, most, &t->allocator, err);
+    return t->sum && (t->overlap || size == 1) ? open_moved(t, err) : err->status;
 }
 
 void heed__gradients_start(heed_trainer *t)
@@ -87,16 +92,6 @@ void heed__gradients_start(heed_trainer *t)
 }
 
 /* ---- a round ---- */
-
-static heed_status sum_gradients(heed_trainer *t, int k, int round, heed_error *err)
-{
-    heed_params *p = t->set[k].params;
-    const int64_t n = heed_params_size(p);
-    heed_status status = HEED_OK;
-    for (int64_t b = heed__exact_sum_buckets(t->sum, n); !status && b-- > 0;)
-        status = heed__exact_sum_add(t->sum, heed_params_grads(p), n, b, round, true, err);
-    return status;
-}
 
 /* A pass may move state of any set. */
 static heed_status sum_moved(heed_trainer *t, heed_error *err)
@@ -125,21 +120,42 @@ static void note_origin(heed__told *told, heed__origin origin)
              origin.parameter ? origin.parameter : "");
 }
 
-static heed_status one_pass(heed_trainer *t, int k, int micro, double terms, heed__told *told,
+/* The loss of a micro-batch and its gradients, which are summed over the ranks meanwhile. */
+static heed_status one_pass(heed_trainer *t, int k, int round, double terms, heed__told *told,
                             heed_error *err)
 {
-    if (!(t->portion[micro].terms > 0))
-        return HEED_OK;
-    heed_tensor *loss = heed__trainer_loss(t, t->state.update + 1, k, micro, 1 / terms, &told->sum);
-    if (heed_backward(t->tape, loss))
-        return heed__fail(err, heed_tape_error(t->tape)->status, "%s",
-                          heed_tape_error(t->tape)->text);
+    const int micro = round * heed_ranks_size(t->ranks) + heed_ranks_rank(t->ranks);
+    heed_params *p = t->set[k].params;
+    const bool any = t->portion[micro].terms > 0;
+    heed_tensor *loss =
+        any ? heed__trainer_loss(t, t->state.update + 1, k, micro, 1 / terms, &told->sum) : NULL;
+    if (!any)
+        heed_tape_reset(t->tape);
+    if (t->overlap)
+        heed__overlap_begin(t->overlap, t->tape, p, round, true);
+    if (any)
+        heed_backward(t->tape, loss);
+    heed_status status = HEED_OK;
+    if (t->overlap)
+        status = heed__overlap_end(t->overlap, t->tape, &t->waited, err);
+    else if (t->sum)
+        for (int64_t b = heed__exact_sum_buckets(t->sum, heed_params_size(p)); b-- > 0;)
+            heed__exact_sum_add(t->sum, heed_params_grads(p), heed_params_size(p), b, round, true,
+                                NULL);
+    const heed_error *wrong = heed_tape_error(t->tape);
+    if (wrong->status)
+        return heed__fail(err, wrong->status, "%s", wrong->text);
     if (!isfinite(told->sum))
         note_origin(told, heed__tape_not_finite(t->tape));
-    return HEED_OK;
+    return status;
 }
 
 /* ---- all of them ---- */
+
+double heed__waited(const heed_trainer *t)
+{
+    return t->waited + heed__ranks_waited(t->ranks, HEED__CHANNEL_MAIN);
+}
 
 static heed_status gather_told(heed_trainer *t, int k, heed__update *u, heed_error *err)
 {
@@ -151,6 +167,8 @@ static heed_status gather_told(heed_trainer *t, int k, heed__update *u, heed_err
         const heed__told *told = &all[m % size * rounds + m / size];
         u->sum[k] += told->sum;
         t->asked |= told->asked;
+        t->work[m % size].items += k == 0 ? t->portion[m].items : 0;
+        t->work[m % size].busy += told->busy;
         if (*told->op && !u->origin.op)
             u->origin = (heed__origin){told->op, *told->parameter ? told->parameter : NULL};
     }
@@ -159,17 +177,17 @@ static heed_status gather_told(heed_trainer *t, int k, heed__update *u, heed_err
 
 heed_status heed__gradients_make(heed_trainer *t, int k, heed__update *u, heed_error *err)
 {
-    const int rounds = heed__trainer_rounds(t), size = heed_ranks_size(t->ranks);
+    const int rounds = heed__trainer_rounds(t);
     heed_status status = HEED_OK;
     memset(t->told, 0, sizeof *t->told * (size_t)rounds);
     t->told->asked = t->hooks.stop && t->hooks.stop(t->hooks.context);
+    const double begin = heed_clock_seconds(), waited = heed__waited(t);
     for (int i = 0; !status && i < rounds; i++) {
-        status = one_pass(t, k, i * size + heed_ranks_rank(t->ranks), u->terms, &t->told[i], err);
-        if (!status && t->sum)
-            status = sum_gradients(t, k, i, err);
+        status = one_pass(t, k, i, u->terms, &t->told[i], err);
         if (!status && t->sum)
             status = sum_moved(t, err);
     }
+    t->told->busy = heed_clock_seconds() - begin - (heed__waited(t) - waited);
     return status ? status : gather_told(t, k, u, err);
 }
 

@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Ranks of which a line of the log has room for the speed of each. */
+#define MOST_SPEEDS 64
+
 struct heed__log {
     heed_allocator allocator;
     int fd;
@@ -129,6 +132,16 @@ static void add_update(heed__log *l, const heed_train_progress *p)
     add_real(l, "rate", p->rate);
     snprintf(key, sizeof key, "%s_per_second", task->items ? task->items : "updates");
     add_real(l, key, p->speed);
+    if (p->ranks < 2)
+        return;
+    add_real(l, "waiting", p->waiting);
+    int slowest = 0;
+    for (int i = 1; i < p->ranks; i++)
+        slowest = p->rank_speed[i] < p->rank_speed[slowest] ? i : slowest;
+    add(l, ", \"ranks\": %d, \"slowest\": %d", p->ranks, slowest);
+    for (int i = 0; i < p->ranks && p->ranks <= MOST_SPEEDS; i++)
+        add(l, "%s%.6g%s", i ? ", " : ", \"each_per_second\": [", p->rank_speed[i],
+            i == p->ranks - 1 ? "]" : "");
 }
 
 static void add_validation(heed__log *l, const heed_train_progress *p)

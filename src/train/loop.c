@@ -40,6 +40,23 @@ static heed_status write_log(heed_trainer *t, heed_error *err)
     return status ? status : heed__events_progress(t->events, &t->progress, err);
 }
 
+static void describe_ranks(heed_trainer *t)
+{
+    heed_train_progress *p = &t->progress;
+    p->ranks = heed_ranks_size(t->ranks);
+    p->rank_speed = t->rank_speed;
+    p->waiting = p->ranks > 1 ? fmin(heed__waited(t) / fmax(t->speed_seconds, 1e-9), 1) : 0;
+    for (int i = 0; i < p->ranks; i++)
+        t->rank_speed[i] = t->work[i].items / fmax(t->work[i].busy, 1e-9);
+}
+
+static void forget_speed(heed_trainer *t)
+{
+    t->speed_seconds = t->speed_items = 0;
+    t->waited = -heed__ranks_waited(t->ranks, HEED__CHANNEL_MAIN);
+    memset(t->work, 0, sizeof *t->work * (size_t)heed_ranks_size(t->ranks));
+}
+
 static heed_status after_update(heed_trainer *t, const heed__update *u, double seconds,
                                 heed_error *err)
 {
@@ -58,13 +75,13 @@ static heed_status after_update(heed_trainer *t, const heed__update *u, double s
     p->rate = u->rate;
     p->speed = t->speed_items / fmax(t->speed_seconds, 1e-9);
     p->logged = s->update % t->loop.log_every == 0;
+    describe_ranks(t);
     tell(t, HEED_TRAIN_UPDATE);
     if (!p->logged)
         return HEED_OK;
     memset(s->sum, 0, sizeof s->sum);
     s->terms = 0;
-    t->speed_seconds = 0;
-    t->speed_items = 0;
+    forget_speed(t);
     return write_log(t, err);
 }
 
@@ -262,6 +279,7 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
     *result = (heed_train_result){.average_score = NAN};
     const bool leads = heed__ranks_lead(t->ranks);
     t->clock = t->saved_clock = heed_clock_seconds();
+    forget_speed(t);
     if (leads)
         heed__trainer_settle(t, &own);
     if (!own.status)

@@ -273,6 +273,7 @@ void heed_trainer_free(heed_trainer *t)
         return;
     heed__events_close(t->events);
     heed__log_close(t->log);
+    heed__overlap_free(t->overlap);
     heed__exact_sum_free(t->sum);
     heed_tape_free(t->tape);
     for (int k = 0; k < t->sets; k++) {

@@ -3,7 +3,7 @@
  *     open.c        new and resumed trainers;  stage.c  where a new folder is prepared
  *     loop.c        the loop;  decide.c  every decision of it
  *     update.c      one update;  gradients.c  those of its micro-batches
- *     forecast.c    what updates cost
+ *     overlapped_sum.c  their sums over processes;  forecast.c  what updates cost
  *     together.c    several processes
  *     checkpoint.c  saves;  state.c  their state.json;  moments.c;  prune.c  which stay
  *     average.c     the mean of several;  validate.c  which are best
@@ -60,6 +60,7 @@ typedef struct heed__train_state {
 } heed__train_state;
 
 typedef struct heed__log heed__log;
+typedef struct heed__overlap heed__overlap;
 typedef struct heed__events heed__events;
 
 /* A set of parameters in training. */
@@ -76,7 +77,13 @@ typedef struct heed__told {
     double sum;
     char op[64], parameter[200]; /* heed__origin */
     bool asked;                  /* to stop, on its rank */
+    double busy;                 /* seconds of its rank in all rounds, waiting not counted */
 } heed__told;
+
+/* What a rank has done since the last line of the log. */
+typedef struct heed__rank_work {
+    double items, busy;
+} heed__rank_work;
 
 struct heed_trainer {
     heed_allocator allocator;
@@ -90,9 +97,13 @@ struct heed_trainer {
     heed__trained_set set[HEED_MAX_SETS];
     int sets;
     heed_ranks *ranks;
-    heed__exact_sum *sum; /* NULL: one micro-batch */
-    heed__told *told;     /* (2 * accumulate) of this rank, then of all */
-    bool asked;           /* some rank was asked to stop */
+    heed__exact_sum *sum;   /* NULL: one micro-batch */
+    heed__overlap *overlap; /* NULL: one rank */
+    heed__rank_work *work;  /* (ranks) */
+    double *rank_speed;     /* (ranks) items a second; of progress */
+    double waited;          /* seconds for sums of gradients; see heed__waited */
+    heed__told *told;       /* (2 * accumulate) of this rank, then of all */
+    bool asked;             /* some rank was asked to stop */
     heed_tape *tape;
     heed_portion *portion; /* (accumulate), of the batches in hand; terms are 0 before the first */
     heed_schedule schedule;
@@ -181,6 +192,19 @@ void heed__gradients_start(heed_trainer *t);
 /* Those of all micro-batches, added up, on all ranks; and u->sum and u->origin. */
 heed_status heed__gradients_make(heed_trainer *t, int set, heed__update *u, heed_error *err);
 void heed__gradients_finish(heed_trainer *t);
+/* Seconds of this rank for the others, since the last line of the log. */
+double heed__waited(const heed_trainer *t);
+
+/* ---- overlapped_sum.c ---- */
+/* Borrows the sum, of buffers of at most `most` elements. */
+heed__overlap *heed__overlap_new(heed__exact_sum *sum, int64_t most,
+                                 const heed_allocator *allocator, heed_error *err);
+void heed__overlap_free(heed__overlap *o);
+/* Between begin and end the caller calls heed_backward for a loss of p; then its gradients are
+ * summed as heed__exact_sum_add does.  *waited: seconds are added. */
+void heed__overlap_begin(heed__overlap *o, heed_tape *tape, heed_params *p, int64_t round,
+                         bool share);
+heed_status heed__overlap_end(heed__overlap *o, heed_tape *tape, double *waited, heed_error *err);
 
 /* ---- together.c ---- */
 /* Rank 0: what the others open the task from. */

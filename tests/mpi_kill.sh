@@ -1,0 +1,92 @@
+#!/bin/sh
+# Kills a rank of a training with two, at any moment, HEED_KILLS times (6): all ranks end within ten seconds, the
+# rank is named, and what goes on from there ends with the bits of a run that was never interrupted.  Then a disk
+# that is full, and signals.  Skipped where there is no MPI.
+. "$(dirname "$0")/case.inc"
+kills=${HEED_KILLS:-6}
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+unset MAKEFLAGS MFLAGS
+
+awk 'BEGIN {
+    srand(1)
+    for (i = 0; i < 300; i++) {
+        n = 3 + int(rand() * 4); s = ""; t = ""
+        for (k = 0; k < n; k++) { w = "w" int(rand() * 10); s = s (k ? " " : "") w; t = w (k ? " " : "") t }
+        print s >"s"; print t >"t"
+    }
+}'
+options="--source s --target t --hold-out 10 --recipe paper --tokens whitespace --encoder-layers 2
+    --decoder-layers 2 --d 64 --ff 128 --heads 2 --longest 32 --batch-tokens 256 --warmup 20 --threads 1
+    --valid-every 10 --valid-beam 1 --valid-lines 2 --average 2 --average-kind last"
+
+# The processes of this program, rank 0 and those of it that mpirun has started: those whose parents are mpirun's.
+ranks_of() {
+    for process in $(pgrep -f "^$program "); do
+        tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null |
+            sed -n "s/^OMPI_COMM_WORLD_RANK=\([0-9]*\)$/$process \1/p; s/^PMI_RANK=\([0-9]*\)$/$process \1/p"
+    done
+}
+now() { date +%s%N; }
+
+# shellcheck disable=SC2086
+all_cases() {
+    what="$kind, whole"
+    "$heed" train --model whole $options --max-updates 200 --accumulate 2 >out 2>err <in
+    rc=$?; exits 0
+    n=0 killed=0 random=$(($$ % 1000))
+    while [ $n -lt "$kills" ]; do
+        n=$((n + 1)) what="$kind, kill $n"
+        random=$(((random * 1103 + 12345) % 65536))
+        if [ -e m ]; then set -- --resume m; else set -- --model m $options; fi
+        "$mpirun" -n 2 "$program" train "$@" --max-updates 200 >out 2>err <in &
+        starter=$!
+        # Once both are there, somewhere in what follows.
+        i=0
+        while kill -0 $starter 2>/dev/null && [ "$(ranks_of | wc -l)" -lt 2 ] && [ $i -lt 200 ]; do
+            sleep 0.05
+            i=$((i + 1))
+        done
+        sleep "$((random % 2)).$((random / 7 % 10))"
+        victim=$((random / 3 % 2))
+        process=$(ranks_of | sed -n "s/ $victim$//p" | head -n 1)
+        begin=$(now)
+        if [ -n "$process" ] && kill -9 "$process" 2>/dev/null; then
+            killed=$((killed + 1))
+            wait $starter
+            rc=$?
+            [ "$rc" != 0 ]; verdict $? "a rank was killed, and the exit code is 0"
+            seconds=$((($(now) - begin) / 1000000000))
+            [ $seconds -lt 10 ]; verdict $? "it took $seconds s to end"
+            [ -z "$(ranks_of)" ]; verdict $? "the other rank goes on"
+            grep -qiE "rank $victim|rank $((1 - victim)) .*lost|PID $process" err out
+            verdict $? "nothing says which rank was lost"
+        else
+            wait $starter
+        fi
+    done
+    what="$kind, $killed kills"
+    if [ -e m ]; then
+        "$mpirun" -n 2 "$program" train --resume m --max-updates 200 >out 2>err <in
+    else
+        "$mpirun" -n 2 "$program" train --model m $options --max-updates 200 >out 2>err <in
+    fi
+    rc=$?; exits 0
+    for file in training/step-200/model.safetensors training/step-200/moments.safetensors model.safetensors; do
+        same "whole/$file" "m/$file"
+    done
+    rm -rf m whole
+}
+
+found=
+for kind in openmpi mpich; do
+    command -v "mpirun.$kind" >/dev/null || continue
+    program=$tree/build/gcc/$kind/heed-mpi mpirun=mpirun.$kind found="$found $kind"
+    what="make MPI=$kind"
+    make --no-print-directory -s -C "$tree" MPI=$kind build >out 2>err
+    verdict $? "it does not build"
+    all_cases
+done
+[ "$found" ] || { echo "neither Open MPI nor MPICH is installed"; exit 77; }
+finish
