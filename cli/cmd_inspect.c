@@ -13,7 +13,8 @@
 static const heed_option fields[] = {
     MODEL_OPTION(struct inspect_settings),
     HEED_OPTION_TEXT(struct inspect_settings, attention, "attention", NULL, "TEXT",
-                     "translate this sentence and show where the model looked"),
+                     "translate this sentence and show where the model looked; a language model "
+                     "and an encoder look at it as it stands"),
     HEED_OPTION_TEXT(struct inspect_settings, target, "target", NULL, "TEXT",
                      "take this as the translation instead of the model's own"),
     HEED_OPTION_TEXT(struct inspect_settings, image, "image", NULL, "FILE",
@@ -23,7 +24,7 @@ static const heed_option fields[] = {
                      "write all heads to FILE, which ends in .svg or .html"),
     HEED_OPTION_CHOICE(struct inspect_settings, kind, "kind", "cross",
                        HEED_WORDS("encoder", "decoder", "cross"),
-                       "with --layer and --head: which attention"),
+                       "with --layer and --head: which attention of a translation"),
     HEED_OPTION_INT(struct inspect_settings, layer, "layer", "0", 0, 256, "N",
                     "show this layer's head, from 1; 0: the heads that align best"),
     HEED_OPTION_INT(struct inspect_settings, head, "head", "0", 0, 1024, "N",
@@ -47,6 +48,7 @@ static const char *const examples[] = {
     "heed inspect --model m --attention 'A green apple.' --output apple.html",
     "heed inspect --model m --attention 'Hello.' --layer 2 --head 1 --pieces",
     "heed inspect --model captioner --image photo.jpg --output looks.svg",
+    "heed inspect --model lm --attention 'Once upon a time' --output a.html",
     NULL};
 const heed_option_set inspect_options = {
     .command = "heed inspect",
@@ -146,16 +148,8 @@ static json_t *configuration(const char *folder)
     return json_load_file(path, 0, NULL);
 }
 
-/* A model as it lies in a directory. */
-struct opened {
-    heed_engine *engine;
-    heed_vocab *source, *target;
-    heed_model *outline;
-    heed_text_config text;
-};
-
-static heed_status open_model(struct opened *m, const char *folder, heed_arena *arena,
-                              heed_error *err)
+heed_status inspect_open(struct inspect_model *m, const char *folder, heed_arena *arena,
+                         heed_error *err)
 {
     heed_model_config model;
     if (!heed_model_read_config(folder, arena, &model, &m->text, err) &&
@@ -166,14 +160,22 @@ static heed_status open_model(struct opened *m, const char *folder, heed_arena *
     return err->status;
 }
 
-static void close_model(struct opened *m)
+void inspect_close(struct inspect_model *m)
 {
     heed_model_free(m->outline);
     heed_vocabs_free(m->source, m->target);
     heed_engine_free(m->engine);
 }
 
-static json_t *facts(const struct inspect_settings *s, const struct opened *m)
+bool inspect_is_single(const char *folder, heed_arena *arena)
+{
+    heed_model_config c;
+    heed_text_config text;
+    return !heed_model_read_config(folder, arena, &c, &text, NULL) &&
+           (c.arch == HEED_ARCH_DECODER || c.arch == HEED_ARCH_ENCODER);
+}
+
+static json_t *facts(const struct inspect_settings *s, const struct inspect_model *m)
 {
     char summary[HEED_MODEL_SUMMARY];
     const heed_vocab *source = m->source, *target = m->target;
@@ -286,8 +288,8 @@ bool inspect_facts(const struct inspect_settings *s)
 {
     heed_error err = {0};
     heed_arena *arena = heed_arena_new(NULL, &err);
-    struct opened m = {.engine = NULL};
-    bool good = arena && !open_model(&m, s->model, arena, &err);
+    struct inspect_model m = {.engine = NULL};
+    bool good = arena && !inspect_open(&m, s->model, arena, &err);
     if (!good) {
         complain("%s", err.text);
     } else {
@@ -297,7 +299,7 @@ bool inspect_facts(const struct inspect_settings *s)
             print_facts(all);
         json_decref(all);
     }
-    close_model(&m);
+    inspect_close(&m);
     heed_arena_free(arena);
     return good;
 }
@@ -343,6 +345,8 @@ int inspect_run(int argc, const char *const *argv)
         code = inspect_found(&s, in.arena) ? EXIT_DONE : EXIT_FAILED;
     } else if (!s.attention) {
         code = inspect_facts(&s) ? EXIT_DONE : EXIT_FAILED;
+    } else if (inspect_is_single(s.model, in.arena)) {
+        code = inspect_text(&s, in.arena) ? EXIT_DONE : EXIT_FAILED;
     } else {
         heed_error err = {0};
         heed_translator *tr = heed_translator_open(s.model, 1, NULL, &err);

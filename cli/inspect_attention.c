@@ -18,7 +18,7 @@ struct view {
     heed_arena *arena;
     const heed_vocab *source, *target;
     heed_encoded_pair pair;
-    const char *translation;
+    const char *translation; /* NULL: there is one text */
     heed_attention_picture picture;
 };
 
@@ -105,13 +105,14 @@ static heed_status piece_labels(const struct view *v, const heed_vocab *vocab, c
 }
 
 /* Pieces that are words of their own though no space says so: Chinese and Japanese (U+3000 to
- * U+9FFF is what begins with these bytes in UTF-8), and signs that only stand beside a word. */
+ * U+9FFF is what begins with these bytes in UTF-8), and signs that only stand beside a word,
+ * or between lines. */
 static bool stands_apart(const char *piece)
 {
     static const char space[] = "\u2581"; /* SentencePiece's */
     if (strncmp(piece, space, sizeof space - 1) == 0)
         piece += sizeof space - 1;
-    if (*piece && piece[strspn(piece, ".,;:!?\"()")] == '\0')
+    if (*piece && piece[strspn(piece, ".,;:!?\"()\n")] == '\0')
         return true;
     for (; *piece; piece++)
         if ((unsigned char)*piece >= 0xE3 && (unsigned char)*piece <= 0xE9)
@@ -265,10 +266,11 @@ static void print_json(const struct inspect_settings *s, const struct view *v)
     json_t *maps = json_array();
     for (int64_t i = 0; i < v->picture.count; i++)
         json_array_append_new(maps, map_object(&v->picture.maps[i]));
-    json_t *all = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "source", s->attention, "translation",
-                            v->translation, "source_labels", label_array(v->picture.source),
-                            "target_labels", label_array(v->picture.target), "read_labels",
-                            label_array(v->picture.read), "maps", maps);
+    json_t *all =
+        json_pack("{s:s, s:s*, s:o, s:o, s:o, s:o}", v->translation ? "source" : "text",
+                  s->attention, "translation", v->translation, "source_labels",
+                  label_array(v->picture.source), "target_labels", label_array(v->picture.target),
+                  "read_labels", label_array(v->picture.read), "maps", maps);
     json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(5));
     putchar('\n');
     json_decref(all);
@@ -307,7 +309,10 @@ static heed_status show(const struct inspect_settings *s, struct view *v, heed_e
     int width = s->width ? (int)s->width : terminal_width();
     if (heed_attention_text(&v->picture, large, width, coloured(s->colour), v->arena, &text, err))
         return err->status;
-    printf("%s\n%s\n\n%s", s->attention, v->translation, text);
+    if (v->translation)
+        printf("%s\n%s\n\n%s", s->attention, v->translation, text);
+    else
+        printf("%s\n\n%s", s->attention, text);
     return HEED_OK;
 }
 
@@ -330,6 +335,87 @@ bool inspect_attention(const struct inspect_settings *s, heed_translator *tr, he
             label(&v, &batch, s->pieces, &err) == HEED_OK)
             show(s, &v, &err);
     }
+    if (err.status)
+        complain("%s", err.text);
+    return !err.status;
+}
+
+/* ---- one text ---- */
+
+/* The tokens with those that stand around them: before and behind; -1: none does. */
+static heed_status surround(heed_arena *arena, int32_t before, heed_tokens text, int32_t behind,
+                            heed_tokens *out, heed_error *err)
+{
+    int32_t *id = heed_arena_allocate(arena, (size_t)(text.count + 2) * sizeof *id);
+    int64_t n = 0;
+    if (!id)
+        return out_of_memory(err);
+    if (before >= 0)
+        id[n++] = before;
+    memcpy(id + n, text.id, (size_t)text.count * sizeof *id);
+    n += text.count;
+    if (behind >= 0)
+        id[n++] = behind;
+    *out = (heed_tokens){id, n};
+    return HEED_OK;
+}
+
+static heed_status label_side(const struct view *v, heed_tokens t, heed_labels *labels,
+                              heed_label_words *words, bool pieces, heed_error *err)
+{
+    heed_status status = piece_labels(v, v->target, t.id, t.count, labels, err);
+    return status || pieces ? status : word_labels(v, v->target, t.id, t.count, words, err);
+}
+
+/* A decoder reads what stands before a text and then the text, and its rows are labelled by what it
+ * should say there; an encoder reads all of it. */
+static heed_status look(struct view *v, const struct inspect_settings *s, const heed_engine *e,
+                        heed_error *err)
+{
+    const heed_model_config *c = heed_engine_configuration(e);
+    const bool encoder = c->arch == HEED_ARCH_ENCODER;
+    const heed_special_ids *ids = encoder ? &c->ids.source : &c->ids.target;
+    heed_attention_picture *p = &v->picture;
+    heed_tokens text = {0}, read = {0}, wanted = {0};
+    heed_label_words none = {0}, in = {0}, out = {0};
+    if (heed_vocab_encode(v->target, s->attention, strlen(s->attention), v->arena, &text, err) ||
+        surround(v->arena, encoder ? ids->cls : ids->start, text, encoder ? ids->sep : -1, &read,
+                 err) ||
+        surround(v->arena, -1, text,
+                 encoder        ? -1
+                 : ids->eos < 0 ? ids->sep
+                                : ids->eos,
+                 &wanted, err) ||
+        heed_engine_attention(e, encoder ? &read : NULL, encoder ? NULL : &text, v->arena, &p->maps,
+                              &p->count, err) ||
+        label_side(v, read, encoder ? &p->source : &p->read, &in, s->pieces, err) ||
+        (!encoder && label_side(v, wanted, &p->target, &out, s->pieces, err)) || s->pieces)
+        return err->status;
+    return heed_attention_by_words(p, encoder ? in : none, out, encoder ? none : in, v->arena, p,
+                                   err);
+}
+
+bool inspect_text(const struct inspect_settings *s, heed_arena *arena)
+{
+    struct inspect_model m = {.engine = NULL};
+    heed_error err = {0};
+    if (s->target) {
+        complain("'--target' is for translations: '%s' has one text", s->model);
+        return false;
+    }
+    if (!inspect_open(&m, s->model, arena, &err)) {
+        struct view v = {.arena = arena,
+                         .source = m.source,
+                         .target = m.target,
+                         .picture = {.title = s->attention}};
+        struct inspect_settings single = *s;
+        single.kind = heed_engine_configuration(m.engine)->arch == HEED_ARCH_ENCODER
+                          ? HEED_ENCODER_SELF
+                          : HEED_DECODER_SELF;
+        if (!look(&v, s, m.engine, &err))
+            show(&single, &v, &err);
+    }
+    inspect_close(&m);
     if (err.status)
         complain("%s", err.text);
     return !err.status;

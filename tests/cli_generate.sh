@@ -78,6 +78,17 @@ gzip -c text.txt >text.gz
 run score --model m --text text.gz --json
 exits 0; [ "$(perplexity)" = "$fp32" ]; verdict $? 'a .gz scores otherwise'
 
+# Catches attention of a language model that cannot be looked at, or a row that sees what follows.
+run inspect --model m --attention 'The man' --pieces
+exits 0; says 'Decoder self-attention'; says '^1 '
+run inspect --model m --attention 'The man' --json --output a.svg
+exits 0; says '"text":"The man"'; says '"kind":"decoder","layer":1,"head":2'; says '"weights":\[\[0.[0-9]*,0.[0-9]*,0.0\]'
+grep -q 'Decoder self-attention' a.svg; verdict $? 'no picture'
+run inspect --model words --attention 'The man loves' --layer 1 --head 2
+exits 0; says 'layer 1, head 2'
+run inspect --model m --attention 'The man' --target 'Der Mann'
+exits 1; mentions "'--target' is for translations"
+
 # Catches usage that is taken and ignored, and rubbish.
 bad() { # CODE TEXT OPTION...
     code=$1 text=$2

@@ -77,14 +77,18 @@ static heed_status describe(const heed_attention_picture *p, const int64_t *chos
     heed__draw_begin(&title, arena);
     heed__draw_begin(&note, arena);
     const char *kind = heed__kind_name(out->map.kind);
+    const bool aligns = out->map.kind == HEED_CROSS;
     if (count == 1) {
         const heed_attention_map *m = &p->maps[chosen[0]];
         heed__string_format(&title, "%s, layer %d, head %d", kind, m->layer + 1, m->head + 1);
-        heed__string_add(&note, out->index < 0 ? "the head that aligns best" : "");
+        heed__string_add(&note, out->index >= 0 ? ""
+                                : aligns        ? "the head that aligns best"
+                                                : "the clearest head");
         out->index = chosen[0];
     } else {
         heed__string_format(&title, "%s, average of %lld heads", kind, (long long)count);
-        heed__string_add(&note, "those that align best together: layer.head");
+        heed__string_add(&note, aligns ? "those that align best together: layer.head"
+                                       : "those that are clearest together: layer.head");
         for (int64_t i = 0; i < count; i++)
             heed__string_format(&note, " %d.%d", p->maps[chosen[i]].layer + 1,
                                 p->maps[chosen[i]].head + 1);
