@@ -17,10 +17,10 @@ holds() {
 # Catches a lab that is not listed, or listed without what it is.
 run lab
 exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'
-says '^caption  *Show, Attend and Tell'; says '^lstmn  *LSTMN'; says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
+says '^caption  *Show, Attend and Tell'; says '^long  *Long sequences'; says '^lstmn  *LSTMN'; says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
 
 # Catches help that is missing or too wide.
-for name in caption lstmn ntm pointer snail vit; do
+for name in caption long lstmn ntm pointer snail vit; do
     run lab $name --help
     exits 0; says "^usage: heed lab $name \[options\]"; says '^  --quick '; quiet_err
     [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
@@ -91,6 +91,31 @@ exits 0
 holds 'test, sentences that are right, %' '>= 90'
 holds "attention of a digit's word in its cell, %" '>= 80'
 [ -s caption/looks.svg ]; verdict $? 'there is no picture'
+
+# Catches a query that does not find what stands a whole w before it, and a band that finds it all the
+# same: then the answer would be in the question.
+run lab long --quick --model long --threads 1
+exits 0
+holds 'second half of 8 symbols, right, %' '>= 99'
+grep -q 'class="frame"' long/pattern.svg; verdict $? 'there is no picture'
+run lab long --quick --model near --threads 1 --attention-pattern band:5
+exits 0
+holds 'second half of 8 symbols, right, %' '<= 5'
+# Catches lists that no model reads, and tasks that need data and start without it.
+run lab long --task listops --model lists --updates 2 --valid-every 2 --test-examples 4 --batch 4 --threads 1 \
+    --attention-pattern bigbird:4:1
+exits 0; says '^lists of 21 to 199 tokens, right, %'
+run lab long --task pixels --model x
+exits 2; complains "heed: missing option '--data': the folder of pixels"
+run lab long --task characters --data nowhere --model x
+exits 1; mentions 'nowhere/input.txt'
+run lab long --task listops --data there --model x
+exits 2; mentions "option '--data' has no effect with '--task listops'"
+run lab long --attention-pattern band:0 --model x
+exits 2; mentions 'the number of band:W is 0'
+run lab long --heads 5 --model x
+exits 2; mentions "option '--heads' is 5, expected a divisor of --d, 64"
+[ ! -e x ]; verdict $? 'a mistake left a directory behind'
 
 # Catches a memory network that does not recall, and a picture of where it looks that is not made.
 run lab lstmn --quick --model lstmn --threads 1
