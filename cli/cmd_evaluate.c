@@ -15,10 +15,12 @@
 #define CHUNK 200
 /* From this many lines on, a space before the final full stop is no accident. */
 #define SUSPICIOUS 100
+#define MOST_REFERENCES 16
 
 struct settings {
     struct evaluation e;
-    const char *reference, *model, *source, *compare, *metrics, *by_length, *output;
+    heed_option_list reference;
+    const char *model, *source, *compare, *metrics, *by_length, *output;
     const char *tsv, *conll, *tag_column;
     bool tokenized;
     heed_search_options search;
@@ -26,8 +28,8 @@ struct settings {
 };
 static const char *const tokenizers[] = {"13a", "intl", "none", "char", "zh", NULL};
 static const heed_option fields[] = {
-    HEED_OPTION_TEXT(struct settings, reference, "reference", NULL, "FILE",
-                     "the right translations, one a line"),
+    HEED_OPTION_LIST(struct settings, reference, "reference", "FILE",
+                     "the right translations, one a line; given several times: other right ones"),
     HEED_OPTION_TEXT(struct settings, metrics, "metric", "bleu,chrf,ter", "NAMES",
                      "what to compute: bleu, chrf, chrf++, ter; commas between"),
     HEED_OPTION_CHOICE(struct settings, e.tokenize, "tokenize", "13a", tokenizers,
@@ -83,6 +85,7 @@ static const char *const examples[] = {
     "heed evaluate --reference test.de hyp.de",
     "heed evaluate --reference test.de --metric bleu,chrf++ --json hyp.de",
     "heed evaluate --reference test.de --compare baseline.de hyp.de",
+    "heed evaluate --reference one.en --reference other.en hyp.en",
     "heed evaluate --reference test.de --model m --source test.en --beam 4",
     "heed evaluate --reference test.de --source test.en --by-length 10,20 a.de b.de",
     "heed evaluate --model classifier --tsv test.tsv --output confusion.svg",
@@ -208,19 +211,36 @@ static void warn_if_tokenized(const struct settings *s, const char *const *lines
 
 /* Everything that is read, and what is made of it. */
 struct input {
-    line_reader reference, source, other, file[MOST_SYSTEMS];
+    line_reader reference[MOST_REFERENCES], source, other, file[MOST_SYSTEMS];
     struct systems systems;
 };
+
+/* The references of each line side by side; NULL after saying that memory is short. */
+static const char *const *weave(const line_reader *reference, int count, int64_t lines,
+                                heed_arena *arena)
+{
+    const char **all = heed_arena_allocate(arena, (size_t)(lines * count) * sizeof *all);
+    if (!all)
+        complain("out of memory for the references");
+    for (int64_t i = 0; all && i < lines * count; i++)
+        all[i] = reference[i % count].line[i / count];
+    return all;
+}
 
 static bool read_input(const struct settings *s, const heed_option_list *files, struct input *in,
                        heed_arena *arena)
 {
     struct systems *y = &in->systems;
-    if (!read_all(&in->reference, s->reference, NULL, &y->lines) ||
-        (s->source && !read_all(&in->source, s->source, &in->reference, &y->lines)) ||
-        (s->compare && !read_all(&in->other, s->compare, &in->reference, &y->lines)))
+    for (int k = 0; k < s->reference.count; k++)
+        if (!read_all(&in->reference[k], s->reference.items[k], k ? &in->reference[0] : NULL,
+                      &y->lines))
+            return false;
+    if ((s->source && !read_all(&in->source, s->source, &in->reference[0], &y->lines)) ||
+        (s->compare && !read_all(&in->other, s->compare, &in->reference[0], &y->lines)))
         return false;
-    y->reference = in->reference.line;
+    if (!(y->reference = weave(in->reference, s->reference.count, y->lines, arena)))
+        return false;
+    y->references = s->reference.count;
     y->source = s->source ? in->source.line : NULL;
     y->count = s->model || !files->count ? 1 : files->count;
     y->name[0] = s->model ? s->model : "-";
@@ -228,7 +248,7 @@ static bool read_input(const struct settings *s, const heed_option_list *files, 
         return (y->hypothesis[0] = translate_all(s, y->source, y->lines, arena));
     for (int i = 0; i < y->count; i++) {
         y->name[i] = files->count ? files->items[i] : "-";
-        if (!read_all(&in->file[i], y->name[i], &in->reference, &y->lines))
+        if (!read_all(&in->file[i], y->name[i], &in->reference[0], &y->lines))
             return false;
         y->hypothesis[i] = in->file[i].line;
     }
@@ -242,27 +262,31 @@ static bool run_all(const struct settings *s, const heed_option_list *files, hee
     bool good = read_input(s, files, &in, arena);
     if (good)
         warn_if_tokenized(s, y->hypothesis[0], y->lines);
+    struct evaluation e = s->e;
+    e.references = y->references;
     if (good && s->by_length)
-        good = evaluate_by_length(&s->e, y, s->by_length, s->output, arena);
+        good = evaluate_by_length(&e, y, s->by_length, s->output, arena);
     else if (good)
-        good = evaluate(&s->e, y->hypothesis[0], s->compare ? in.other.line : NULL, y->reference,
+        good = evaluate(&e, y->hypothesis[0], s->compare ? in.other.line : NULL, y->reference,
                         y->lines);
     for (int i = 0; i < MOST_SYSTEMS; i++)
         lines_close(&in.file[i]);
     lines_close(&in.other);
     lines_close(&in.source);
-    lines_close(&in.reference);
+    for (int k = 0; k < MOST_REFERENCES; k++)
+        lines_close(&in.reference[k]);
     return good;
 }
 
 /* How many of the files are standard input. */
 static int standard_inputs(const struct settings *s, const heed_option_list *words)
 {
-    const char *const named[] = {s->reference, s->source, s->compare,
-                                 s->model || words->count ? NULL : "-"};
+    const char *const named[] = {s->source, s->compare, s->model || words->count ? NULL : "-"};
     int n = 0;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         n += named[i] && strcmp(named[i], "-") == 0;
+    for (int i = 0; i < s->reference.count; i++)
+        n += strcmp(s->reference.items[i], "-") == 0;
     for (int i = 0; i < words->count; i++)
         n += strcmp(words->items[i], "-") == 0;
     return n;
@@ -294,8 +318,11 @@ static bool none_in_vain(const struct settings *s, const invocation *in)
 static bool usage_is_right(struct settings *s, const invocation *in)
 {
     const heed_option_list *words = &in->words;
-    if (!s->reference)
+    if (!s->reference.count)
         complain("option '--reference' is missing, expected a file");
+    else if (s->reference.count > MOST_REFERENCES)
+        complain("option '--reference' is there %d times, expected at most %d", s->reference.count,
+                 MOST_REFERENCES);
     else if (!s->source && (s->model || s->by_length))
         complain("option '--source' is missing, expected with '--%s'",
                  s->model ? "model" : "by-length");

@@ -23,6 +23,7 @@ struct evaluation {
     bool lowercase, compound_split, sentence, json;
     heed_ter_options ter;
     int64_t resamples, seed;
+    int references; /* of each line, side by side wherever references are given */
 };
 
 /* The metrics named in a list with commas; false after saying which is unknown or twice there. */
@@ -46,6 +47,7 @@ struct systems {
     const char *name[MOST_SYSTEMS];
     const char *const *hypothesis[MOST_SYSTEMS];
     const char *const *source, *const *reference;
+    int references; /* of each line */
     int64_t lines;
 };
 /* False after saying what is wrong with "10,15,20". */

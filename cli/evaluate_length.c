@@ -71,7 +71,9 @@ static bool score_group(const struct evaluation *e, const struct systems *s, str
             if (words < g->from || words > g->to)
                 continue;
             l->hypothesis[n] = s->hypothesis[k][i];
-            l->reference[n++] = s->reference[i];
+            for (int ref = 0; ref < s->references; ref++)
+                l->reference[n * s->references + ref] = s->reference[i * s->references + ref];
+            n++;
             g->words += k == 0 ? (double)words : 0;
         }
         g->lines = n;
@@ -180,7 +182,8 @@ bool evaluate_by_length(const struct evaluation *e, const struct systems *s, con
     heed_error err = {0};
     const int n = read_edges(edges, groups);
     const size_t bytes = (size_t)s->lines * sizeof(const char *);
-    struct lines l = {heed_arena_allocate(arena, bytes), heed_arena_allocate(arena, bytes)};
+    struct lines l = {heed_arena_allocate(arena, bytes),
+                      heed_arena_allocate(arena, bytes * (size_t)s->references)};
     bool good = l.hypothesis && l.reference;
     for (int i = 0; good && i < n; i++)
         good = score_group(e, s, &groups[i], &l, &err);

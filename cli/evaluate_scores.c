@@ -46,12 +46,15 @@ struct score {
 static struct score score_of(const struct evaluation *e, enum metric m)
 {
     struct score s = {.metric = m, .ter = e->ter};
+    s.ter.references = e->references;
     s.bleu = (heed_bleu_options){.tokenize = (heed_tokenize)e->tokenize,
                                  .lowercase = e->lowercase,
                                  .compound_split = e->compound_split,
-                                 .effective_order = e->sentence};
-    s.chrf =
-        (heed_chrf_options){.word_order = m == METRIC_CHRF_PLUS ? 2 : 0, .lowercase = e->lowercase};
+                                 .effective_order = e->sentence,
+                                 .references = e->references};
+    s.chrf = (heed_chrf_options){.word_order = m == METRIC_CHRF_PLUS ? 2 : 0,
+                                 .lowercase = e->lowercase,
+                                 .references = e->references};
     return s;
 }
 
@@ -190,8 +193,8 @@ static bool evaluate_sentences(const struct evaluation *e, const char *const *hy
             printf("{\"line\":%lld", (long long)line + 1);
         for (int i = 0; i < e->count; i++) {
             double value;
-            if (evaluation_score(e, e->metric[i], hypothesis + line, reference + line, 1, &value,
-                                 err))
+            if (evaluation_score(e, e->metric[i], hypothesis + line,
+                                 reference + line * e->references, 1, &value, err))
                 return false;
             if (e->json)
                 printf(",\"%s\":%.10g", names[e->metric[i]], value);

@@ -194,4 +194,19 @@ exits 1; complains 'heed: cannot score line 1050: the source has 16 tokens, expe
 refuses 1 "heed: cannot open the model 'nowhere': No such file or directory" \
     --reference ref --model nowhere --source hyp
 
+# Catches references that are mixed up, or of which the last one counts alone.
+printf 'a b c d\nx y z\n' >one.ref; printf 'a b q d\nx y z w\n' >other.ref; printf 'a b q d\nx y z\n' >both.hyp
+run evaluate --reference one.ref --reference other.ref both.hyp --tokenize none
+exits 0; says '^BLEU 100.00 .*(7/7)  nrefs:2|'; says '^chrF2 100.00  nrefs:2|'; says '^TER 0.00  nrefs:2|'
+run evaluate --reference other.ref --reference one.ref both.hyp --metric ter --sentence
+exits 0; prints 0.0000 0.0000
+run evaluate --reference one.ref --reference other.ref --source one.ref --by-length 3 --metric ter both.hyp
+exits 0; says '0.00'
+head -1 one.ref >short.ref
+run evaluate --reference one.ref --reference short.ref both.hyp
+exits 1; mentions "'short.ref' has 1 lines, expected 2 as in 'one.ref'"
+# shellcheck disable=SC2046
+run evaluate $(printf -- '--reference one.ref %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17) both.hyp
+exits 2; complains "heed: option '--reference' is there 17 times, expected at most 16"
+
 finish

@@ -225,7 +225,11 @@ static void signatures(void **state)
     snprintf(expected, sizeof expected,
              "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:heed-%s", heed_version());
     assert_string_equal(heed_bleu_signature(&b, text, sizeof text), expected);
-    b = (heed_bleu_options){HEED_TOKENIZE_MULTI_BLEU, true, true, HEED_SMOOTH_EXP, true, NULL};
+    b = (heed_bleu_options){.tokenize = HEED_TOKENIZE_MULTI_BLEU,
+                            .lowercase = true,
+                            .compound_split = true,
+                            .smooth = HEED_SMOOTH_EXP,
+                            .effective_order = true};
     snprintf(expected, sizeof expected,
              "nrefs:1|case:lc|eff:yes|tok:multi-bleu|compounds:split|smooth:none|version:heed-%s",
              heed_version());

@@ -3,9 +3,13 @@
  *     heed_bleu_options o = {.tokenize = HEED_TOKENIZE_13A};
  *     heed_bleu(&o, hypotheses, references, n, &result, &err);
  *
- * Texts are UTF-8, one sentence each, NUL-terminated, with one reference per sentence; invalid
- * UTF-8 counts as U+FFFD.  Scores are of the whole set, from 0 to 100 (TER: edits per hundred
- * reference words, lower is better).  For a single sentence: n = 1, and effective_order in BLEU. */
+ * Texts are UTF-8, one sentence each, NUL-terminated; invalid UTF-8 counts as U+FFFD.  A sentence
+ * has one reference, or as many as the options' `references` says: reference (n * references),
+ * those of sentence i from i * references on.  BLEU clips by the reference that has most of an
+ * n-gram and takes the length that is nearest, chrF takes each sentence's best reference, TER the
+ * fewest edits and the mean length.  Scores are of the whole set, from 0 to 100 (TER: edits per
+ * hundred reference words, lower is better).  For a single sentence: n = 1, and effective_order in
+ * BLEU. */
 #ifndef HEED_METRIC_H
 #define HEED_METRIC_H
 
@@ -30,6 +34,7 @@ typedef struct heed_bleu_options {
     bool compound_split; /* a-b counts as a ##AT##-##AT## b on both sides, as in the paper */
     heed_smooth smooth;
     bool effective_order;            /* for single sentences */
+    int references;                  /* 0 means 1, here and below */
     const heed_allocator *allocator; /* NULL: the C library's, here and below */
 } heed_bleu_options;
 typedef struct heed_bleu_result {
@@ -51,6 +56,7 @@ typedef struct heed_chrf_options {
     double beta;    /* 0 means 2 */
     bool lowercase;
     bool whitespace; /* count spaces too */
+    int references;
     const heed_allocator *allocator;
 } heed_chrf_options;
 heed_status heed_chrf(const heed_chrf_options *o, const char *const *hypothesis,
@@ -59,6 +65,7 @@ const char *heed_chrf_signature(const heed_chrf_options *o, char *text, size_t s
 
 typedef struct heed_ter_options {
     bool normalized, no_punctuation, asian_support, case_sensitive;
+    int references;
     const heed_allocator *allocator;
 } heed_ter_options;
 heed_status heed_ter(const heed_ter_options *o, const char *const *hypothesis,

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define ORDER 4
 /* Where the statistics of a pair are. */
@@ -39,10 +40,23 @@ static void sentence(const heed__metric *m, heed__pair *p, int64_t *statistics)
     statistics[HYPOTHESIS_LENGTH] += p->unit[HEED__HYPOTHESIS].count;
     statistics[REFERENCE_LENGTH] += p->unit[HEED__REFERENCE].count;
     for (int n = 0; n < ORDER; n++) {
-        heed__matches found = heed__pair_matches(p, n + 1);
+        heed__matches found = heed__pair_new_matches(p, n + 1);
         statistics[MATCHES + n] += found.common;
         statistics[TOTALS + n] += found.hypothesis;
     }
+}
+
+/* Of reference lengths, the one nearest to the hypothesis' counts, the shorter of two. */
+static void join(const heed__metric *m, int64_t *statistics, const int64_t *more)
+{
+    const int64_t length = statistics[HYPOTHESIS_LENGTH], old = statistics[REFERENCE_LENGTH],
+                  new = more[REFERENCE_LENGTH], far = llabs(old - length),
+                  near = llabs(new - length);
+    (void)m;
+    if (near < far || (near == far && new < old))
+        statistics[REFERENCE_LENGTH] = new;
+    for (int n = 0; n < ORDER; n++)
+        statistics[MATCHES + n] += more[MATCHES + n];
 }
 
 static heed_smooth smoothing(const heed_bleu_options *o)
@@ -97,7 +111,9 @@ static heed__metric metric_of(const heed_bleu_options *o)
                           .options = o,
                           .allocator = o->allocator,
                           .width = WIDTH,
+                          .references = o->references ? o->references : 1,
                           .sentence = sentence,
+                          .join = join,
                           .score = score};
 }
 
@@ -134,8 +150,9 @@ const char *heed_bleu_signature(const heed_bleu_options *o, char *text, size_t s
         [HEED_TOKENIZE_NONE] = "none", [HEED_TOKENIZE_CHAR] = "char",
         [HEED_TOKENIZE_ZH] = "zh",     [HEED_TOKENIZE_MULTI_BLEU] = "multi-bleu",
     };
-    snprintf(text, size, "nrefs:1|case:%s|eff:%s|tok:%s%s|smooth:%s|version:heed-%s",
-             o->lowercase ? "lc" : "mixed", o->effective_order ? "yes" : "no", names[o->tokenize],
+    snprintf(text, size, "nrefs:%d|case:%s|eff:%s|tok:%s%s|smooth:%s|version:heed-%s",
+             o->references ? o->references : 1, o->lowercase ? "lc" : "mixed",
+             o->effective_order ? "yes" : "no", names[o->tokenize],
              o->compound_split ? "|compounds:split" : "",
              smoothing(o) == HEED_SMOOTH_EXP ? "exp" : "none", heed_version());
     return text;

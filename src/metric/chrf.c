@@ -6,6 +6,7 @@
 #include "metric/tokenize.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* More than any paper uses; bounds the statistics. */
 #define MOST_ORDERS 32
@@ -69,12 +70,21 @@ static double score(const heed__metric *m, const int64_t *statistics)
     return 100 * (1 + factor) * precision * recall / (factor * precision + recall);
 }
 
+/* The reference with the best score of the sentence. */
+static void join(const heed__metric *m, int64_t *statistics, const int64_t *more)
+{
+    if (score(m, more) > score(m, statistics))
+        memcpy(statistics, more, (size_t)m->width * sizeof *statistics);
+}
+
 static heed_status metric_of(const heed_chrf_options *o, heed__metric *m, heed_error *err)
 {
     *m = (heed__metric){.name = "chrf",
                         .options = o,
                         .allocator = o->allocator,
+                        .references = o->references ? o->references : 1,
                         .sentence = sentence,
+                        .join = join,
                         .score = score};
     if (o->char_order < 0 || o->char_order > MOST_ORDERS || o->word_order < 0 ||
         o->word_order > MOST_ORDERS || !(o->beta >= 0))
@@ -123,8 +133,8 @@ const char *heed_chrf_signature(const heed_chrf_options *o, char *text, size_t s
     char wanted[32] = "";
     if (beta(o) != 2)
         snprintf(wanted, sizeof wanted, "|beta:%g", beta(o));
-    snprintf(text, size, "nrefs:1|case:%s|eff:yes|nc:%d|nw:%d|space:%s%s|version:heed-%s",
-             o->lowercase ? "lc" : "mixed", char_order(o), o->word_order,
-             o->whitespace ? "yes" : "no", wanted, heed_version());
+    snprintf(text, size, "nrefs:%d|case:%s|eff:yes|nc:%d|nw:%d|space:%s%s|version:heed-%s",
+             o->references ? o->references : 1, o->lowercase ? "lc" : "mixed", char_order(o),
+             o->word_order, o->whitespace ? "yes" : "no", wanted, heed_version());
     return text;
 }

@@ -10,6 +10,9 @@ void heed__pair_init(heed__pair *p, const heed_allocator *allocator)
         heed__codes_init(&p->unit[s], allocator);
     }
     heed__table_init(&p->table, allocator);
+    for (int n = 0; n < HEED__ORDERS; n++)
+        heed__codes_init(&p->matched[n], allocator);
+    p->first = true;
     p->failed = false;
 }
 
@@ -21,11 +24,15 @@ void heed__pair_deinit(heed__pair *p)
         heed__codes_deinit(&p->unit[s]);
     }
     heed__table_deinit(&p->table);
+    for (int n = 0; n < HEED__ORDERS; n++)
+        heed__codes_deinit(&p->matched[n]);
 }
 
 bool heed__pair_failed(const heed__pair *p)
 {
     bool failed = p->failed;
+    for (int n = 0; n < HEED__ORDERS; n++)
+        failed |= p->matched[n].failed;
     for (int s = 0; s < HEED__SIDES; s++)
         failed |= p->line[s].now.failed | p->line[s].spare.failed | p->unit[s].failed;
     return failed;
@@ -73,7 +80,8 @@ void heed__pair_characters(heed__pair *p, bool spaces)
     }
 }
 
-heed__matches heed__pair_matches(heed__pair *p, int64_t n)
+/* matched, unless it is NULL, says of each n-gram of the hypothesis whether it has matched. */
+static heed__matches match(heed__pair *p, int64_t n, heed__codes *matched)
 {
     const heed__codes *h = &p->unit[HEED__HYPOTHESIS], *r = &p->unit[HEED__REFERENCE];
     heed__matches m = {0};
@@ -85,10 +93,29 @@ heed__matches heed__pair_matches(heed__pair *p, int64_t n)
         ++*heed__table_add(&p->table, r->at + i, n);
     for (int64_t i = 0; i < m.hypothesis; i++) {
         int64_t *left = heed__table_find(&p->table, h->at + i, n);
-        if (left && *left) {
-            --*left;
-            m.common++;
-        }
+        if (!left || !*left)
+            continue;
+        --*left;
+        m.common += !matched || !matched->at[i];
+        if (matched)
+            matched->at[i] = 1;
     }
     return m;
+}
+
+heed__matches heed__pair_matches(heed__pair *p, int64_t n)
+{
+    return match(p, n, NULL);
+}
+
+/* The k-th of equal n-grams of the hypothesis matches a reference that has k of them. */
+heed__matches heed__pair_new_matches(heed__pair *p, int64_t n)
+{
+    heed__codes *matched = &p->matched[n - 1];
+    if (p->first) {
+        matched->count = 0;
+        for (int64_t i = 0; i < p->unit[HEED__HYPOTHESIS].count; i++)
+            heed__codes_add(matched, 0);
+    }
+    return matched->failed ? (heed__matches){0} : match(p, n, matched);
 }

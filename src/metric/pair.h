@@ -8,11 +8,15 @@
 
 enum { HEED__HYPOTHESIS, HEED__REFERENCE, HEED__SIDES };
 
+enum { HEED__ORDERS = 4 }; /* of n-grams that heed__pair_new_matches counts */
+
 typedef struct heed__pair {
     heed__code_line line[HEED__SIDES];
     heed__codes unit[HEED__SIDES]; /* units of n-grams: characters, or word ids */
     heed__table table;
-    bool failed; /* memory was short */
+    bool first;                        /* of the sentence's references */
+    heed__codes matched[HEED__ORDERS]; /* n-grams of the hypothesis that some reference has */
+    bool failed;                       /* memory was short */
 } heed__pair;
 
 void heed__pair_init(heed__pair *p, const heed_allocator *allocator);
@@ -28,5 +32,8 @@ typedef struct heed__matches {
     int64_t hypothesis, reference, common;
 } heed__matches;
 heed__matches heed__pair_matches(heed__pair *p, int64_t n);
+/* The same, n up to HEED__ORDERS, but in common only those that no reference before had: over all
+ * references they are what the one with most of each n-gram allows. */
+heed__matches heed__pair_new_matches(heed__pair *p, int64_t n);
 
 #endif

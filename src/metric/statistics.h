@@ -11,9 +11,13 @@ typedef struct heed__metric {
     const void *options; /* the metric's own */
     void *work;          /* the metric's own, or NULL */
     const heed_allocator *allocator;
-    int64_t width; /* statistics of a pair */
-    /* Adds the pair's statistics; its lines are decoded. */
+    int64_t width;  /* statistics of a pair */
+    int references; /* of a sentence */
+    /* Adds the pair's statistics; its lines are decoded.  p->first: it has its sentence's first
+     * reference. */
     void (*sentence)(const struct heed__metric *m, heed__pair *p, int64_t *statistics);
+    /* Makes of the statistics with the references before and with one more those with all. */
+    void (*join)(const struct heed__metric *m, int64_t *statistics, const int64_t *more);
     double (*score)(const struct heed__metric *m, const int64_t *statistics);
 } heed__metric;
 

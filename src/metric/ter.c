@@ -160,12 +160,20 @@ static void sentence(const heed__metric *m, heed__pair *p, int64_t *statistics)
     statistics[EDITS] += count_edits(s);
 }
 
-static double score(const heed__metric *m, const int64_t *statistics)
+/* The fewest edits; lengths are summed, their mean is made in the score. */
+static void join(const heed__metric *m, int64_t *statistics, const int64_t *more)
 {
     (void)m;
+    if (more[EDITS] < statistics[EDITS])
+        statistics[EDITS] = more[EDITS];
+    statistics[REFERENCE_LENGTH] += more[REFERENCE_LENGTH];
+}
+
+static double score(const heed__metric *m, const int64_t *statistics)
+{
     if (!statistics[REFERENCE_LENGTH])
         return statistics[EDITS] ? 100 : 0;
-    return 100 * (double)statistics[EDITS] / (double)statistics[REFERENCE_LENGTH];
+    return 100 * (double)statistics[EDITS] * m->references / (double)statistics[REFERENCE_LENGTH];
 }
 
 static heed__metric metric_of(const heed_ter_options *o, struct search *s)
@@ -178,7 +186,9 @@ static heed__metric metric_of(const heed_ter_options *o, struct search *s)
                           .work = s,
                           .allocator = o->allocator,
                           .width = WIDTH,
+                          .references = o->references ? o->references : 1,
                           .sentence = sentence,
+                          .join = join,
                           .score = score};
 }
 
@@ -222,8 +232,9 @@ const char *heed_ter_signature(const heed_ter_options *o, char *text, size_t siz
 {
     if (!o)
         return NULL;
-    snprintf(text, size, "nrefs:1|case:%s|tok:tercom|norm:%s|punct:%s|asian:%s|version:heed-%s",
-             o->case_sensitive ? "mixed" : "lc", o->normalized ? "yes" : "no",
-             o->no_punctuation ? "no" : "yes", o->asian_support ? "yes" : "no", heed_version());
+    snprintf(text, size, "nrefs:%d|case:%s|tok:tercom|norm:%s|punct:%s|asian:%s|version:heed-%s",
+             o->references ? o->references : 1, o->case_sensitive ? "mixed" : "lc",
+             o->normalized ? "yes" : "no", o->no_punctuation ? "no" : "yes",
+             o->asian_support ? "yes" : "no", heed_version());
     return text;
 }
