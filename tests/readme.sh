@@ -29,6 +29,12 @@ cp val.tsv dev.tsv
 gzip -k train.tsv
 cut -f 1 "$tree/recipes/en-de/news.tsv" | head -n 5 >news.en
 cut -f 2 "$tree/recipes/en-de/news.tsv" | head -n 5 >news.de
+awk -F '\t' '{ print (NR % 2 ? "odd" : "even") "\t" $1 }' train.tsv >questions.tsv
+awk -F '\t' '{ print (NR % 2 ? "odd" : "even") "\t" $1 }' val.tsv >questions-dev.tsv
+awk -F '\t' '{ n = split($1, w, " "); for (i = 1; i <= n; i++) print w[i], i == 1 ? "B-first" : "O"; print "" }' val.tsv >words.conll
+cut -f 1 train.tsv >corpus.txt
+cut -f 1 val.tsv >lines.txt
+paste lines.txt lines.txt >alike.tsv
 cat >"$bin/heed" <<END
 #!/bin/bash
 more=()
@@ -157,7 +163,7 @@ code_of README.zh-CN.md >"$room/chinese"
 what='README.zh-CN.md'
 diff "$room/english" "$room/chinese" >out
 verdict $? 'its commands are not those of README.md'
-for page in README.md ${write:+README.zh-CN.md} docs/TRANSLATE.md docs/TRAIN.md docs/INSPECT.md docs/EMBED.md; do
+for page in README.md ${write:+README.zh-CN.md} docs/TRANSLATE.md docs/TRAIN.md docs/INSPECT.md docs/EMBED.md docs/CLASSIFY.md; do
     run_page $page
 done
 finish

@@ -150,11 +150,6 @@ typedef struct heed_filled {
  * masks, `text` has the likeliest in the others. */
 heed_status heed_encoder_fill(heed_encoder *e, const char *text, int64_t top, heed_arena *arena,
                               const heed_filled **filled, int64_t *masks, heed_error *err);
-/* Every attention of a text, as heed_engine_attention gives it, and the tokens. */
-heed_status heed_encoder_attention(heed_encoder *e, const char *text, heed_arena *arena,
-                                   heed_tokens *tokens, const heed_attention_map **maps,
-                                   int64_t *count, heed_error *err);
-
 /* ---- training ---- */
 
 typedef enum heed_encoder_tokens {

@@ -482,20 +482,3 @@ heed_status heed_encoder_fill(heed_encoder *e, const char *text, int64_t top, he
     status = encode(e, read, 1, &o, &found, err);
     return status ? status : take_tops(e, text, &found, top, all, arena, err);
 }
-
-/* ---- attention ---- */
-
-heed_status heed_encoder_attention(heed_encoder *e, const char *text, heed_arena *arena,
-                                   heed_tokens *tokens, const heed_attention_map **maps,
-                                   int64_t *count, heed_error *err)
-{
-    if (!e || !text)
-        return heed__missing(err, e ? "text" : "encoder");
-    const char *const both[2] = {text, NULL};
-    heed__read read;
-    heed_status status = heed__read_texts(e->vocab, both, e->config->longest, arena, &read, err);
-    if (status)
-        return status;
-    *tokens = (heed_tokens){read.id, read.count};
-    return heed_engine_attention(e->engine, tokens, NULL, arena, maps, count, err);
-}
