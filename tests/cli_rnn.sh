@@ -64,6 +64,6 @@ refuses '--tying all makes the embedding of the target the output projection, wh
     --embedding 8
 run train --model never $small --max-updates 20 --attention-pattern local-p --ff 16 --heads 2
 exits 2
-complains 'heed: --attention-pattern local-p follows a decoder from step to step: use --arch rnn, or global, band or local-m'
+complains "heed: --attention-pattern local-p follows a decoder from step to step: use --arch rnn, or another one of 'heed list attention'"
 
 finish

@@ -393,7 +393,8 @@ static void add_norm(void **state)
         free(all[i]);
 }
 
-/* Catches: two threads that meet in a row of the table, a dropped id that takes a gradient. */
+/* Catches: two threads that meet in a row of the table, a negative id that takes a gradient of the
+ * table or loses its position. */
 static void embedding(void **state)
 {
     (void)state;
@@ -404,10 +405,13 @@ static void embedding(void **state)
     for (int i = 0; i < N; i++) {
         ids[i] = i % 7 == 3 ? -1 : i * 29 % V;
         places[i] = i % P;
-        for (int j = 0; j < D && ids[i] >= 0; j++) {
-            y[i * D + j] = 3 * table[ids[i] * D + j] + positions[places[i] * D + j];
-            dt[ids[i] * D + j] += 3 * r[i * D + j];
+        for (int j = 0; j < D; j++) {
+            y[i * D + j] = positions[places[i] * D + j];
             dp[places[i] * D + j] += r[i * D + j];
+            if (ids[i] < 0)
+                continue;
+            y[i * D + j] += 3 * table[ids[i] * D + j];
+            dt[ids[i] * D + j] += 3 * r[i * D + j];
         }
     }
     for (int i = 0; i < WIDTHS; i++) {

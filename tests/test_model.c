@@ -265,10 +265,10 @@ static void wrong_configurations_are_refused(void **state)
             "option '--attention-score' is 6, expected a whole number from 0 to 5");
     REFUSED(attention.pattern, (heed_slot_spec)HEED_ONE(HEED_PATTERN_LOCAL_P),
             "--attention-pattern local-p follows a decoder from step to step: use --arch rnn, or "
-            "global, band or local-m");
+            "another one of 'heed list attention'");
     REFUSED(attention.normaliser, (heed_slot_spec)HEED_ONE(HEED_NORMALISE_HARD),
             "--attention-normaliser hard follows a decoder from step to step: use --arch rnn, or "
-            "soft");
+            "another one");
     REFUSED(attention.pattern, (heed_slot_spec)HEED_ONE(HEED_PATTERN_BAND, {0}),
             "attention: band lacks a number, expected band:W");
     REFUSED(attention.memory, (heed_slot_spec)HEED_ONE(7), "attention: there is no memory 7");

@@ -29,14 +29,13 @@ static heed_status check_heads(int64_t d, const heed_transformer_config *c, heed
 static heed_status check_slot(heed_attention_slot slot, const heed_slot_spec *spec,
                               const char *option, heed_error *err)
 {
-    char text[HEED__ROWS_TEXT];
     for (int i = 0; i < spec->count; i++) {
         const heed__slot_row *row = heed__row_of(slot, spec->term[i].kind);
         if (row && !(row->info.can & HEED_CAN_STACKS))
             return heed__fail(err, HEED_ARGUMENT,
-                              "--%s %s follows a decoder from step to step: use --arch rnn, or %s",
-                              option, row->info.name,
-                              heed__rows_that_can(slot, HEED_CAN_STACKS, text));
+                              "--%s %s follows a decoder from step to step: use --arch rnn, or "
+                              "another one of 'heed list attention'",
+                              option, row->info.name);
     }
     return HEED_OK;
 }
