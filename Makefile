@@ -458,11 +458,11 @@ check-from: ## 200 pairs with 20 new terms teach the model that comes with heed,
 	@$(MAKE) $(JOBS) -s build
 	@$(run_long) tests/long/from_terms.sh
 
-check-mpi: ## training with several processes: a hundred kills of ranks
+check-mpi: ## training with several processes: a hundred kills of ranks; two hosts with slow cables (root)
 	@tools/deps build test openmpi mpich
 	@$(make_tests)
 	@set -e; for mpi in openmpi mpich; do $(call make_tests,MPI=$$mpi); done
-	@$(run_long) HEED_KILLS=50 tests/mpi_kill.sh
+	@$(run_long) HEED_KILLS=50 tests/mpi_kill.sh tests/long/mpi_hosts.sh
 
 check-deb: ## the Debian packages, installed and tried in a bare Debian 12
 	@$(MAKE) --no-print-directory deb
@@ -500,7 +500,7 @@ install: ## into PREFIX (/usr/local), staged under DESTDIR
 	install -m 644 $(OUT)/heed.pc $(OUT)/heed-files.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 ifneq ($(PROGRAM),)
 	install -d '$(DESTDIR)$(PREFIX)/bin'
-	install $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin'
+	install $(PROGRAM) $(PROGRAM_MPI) '$(DESTDIR)$(PREFIX)/bin'
 endif
 	install -d '$(DESTDIR)$(PREFIX)/share/man/man1' \
 	    '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' \
@@ -512,6 +512,7 @@ endif
 	for kind in $(KINDS); do \
 	    $(PROGRAM) help --man train $$kind >'$(DESTDIR)$(PREFIX)/share/man/man1'/heed-train-$$kind.1; \
 	done; \
+	$(if $(PROGRAM_MPI),ln -sf heed.1 '$(DESTDIR)$(PREFIX)/share/man/man1/heed-mpi.1')
 	$(PROGRAM) help --completion bash >'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heed'; \
 	$(PROGRAM) help --completion zsh >'$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_heed'
 	set -e; for model in $(MODELS); do \
@@ -524,8 +525,8 @@ uninstall: ## remove what install brought
 	rm -rf '$(DESTDIR)$(PREFIX)/include/heed' $(MODELS:%='$(DESTDIR)$(PREFIX)/share/heed/%')
 	rm -f '$(DESTDIR)$(LIBDIR)'/libheed.a '$(DESTDIR)$(LIBDIR)'/libheed.so* \
 	    '$(DESTDIR)$(LIBDIR)'/libheed-files.a '$(DESTDIR)$(LIBDIR)'/libheed-files.so* \
-	    '$(DESTDIR)$(LIBDIR)/pkgconfig/heed.pc' '$(DESTDIR)$(LIBDIR)/pkgconfig/heed-files.pc' '$(DESTDIR)$(PREFIX)/bin/heed' \
-	    $(MAN:%='$(DESTDIR)$(PREFIX)/share/man/man1/%') \
+	    '$(DESTDIR)$(LIBDIR)/pkgconfig/heed.pc' '$(DESTDIR)$(LIBDIR)/pkgconfig/heed-files.pc' '$(DESTDIR)$(PREFIX)/bin/heed' '$(DESTDIR)$(PREFIX)/bin/heed-mpi' \
+	    $(MAN:%='$(DESTDIR)$(PREFIX)/share/man/man1/%') '$(DESTDIR)$(PREFIX)/share/man/man1/heed-mpi.1' \
 	    '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heed' \
 	    '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_heed'
 
@@ -535,8 +536,8 @@ docs: ## the public headers as pages: build/docs/html (Doxygen)
 	@doxygen Doxyfile
 
 # Built from what git knows, in a folder of its own: packages land in build/deb.
-deb: ## Debian packages heed, libheed0 and libheed-dev, checked by lintian
-	@tools/deps build deb
+deb: ## Debian packages heed, heed-mpi, libheed0 and libheed-dev, checked by lintian
+	@tools/deps build openmpi deb
 	@rm -rf build/deb && mkdir -p build/deb/heed-$(VERSION)
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t build/deb/heed-$(VERSION)
 	cd build/deb/heed-$(VERSION) && dpkg-buildpackage -b -uc -us >../build.log 2>&1 || { tail -40 ../build.log; exit 1; }

@@ -18,13 +18,14 @@ void ranks_silence(const heed_ranks *ranks, heed_train_hooks *hooks)
         return;
     hooks->log.write = NULL;
     hooks->progress = NULL;
-    signals_silence();
 }
 
 int ranks_end(heed_ranks *ranks, int code)
 {
-    if (code != EXIT_DONE && code != EXIT_INTERRUPTED && !heed_ranks_told(ranks))
+    if (code != EXIT_DONE && code != EXIT_INTERRUPTED && !heed_ranks_told(ranks)) {
+        signals_silence(); /* the starter ends all of them with a signal */
         heed_ranks_stop(ranks, code);
+    }
     heed_ranks_close(ranks);
     return code;
 }
@@ -64,6 +65,8 @@ heed_ranks *ranks_begin(int argc, const char *const *argv)
         complain("%s", err.text);
         return NULL;
     }
+    if (heed_ranks_rank(ranks) > 0)
+        signals_silence();
     if (heed_ranks_same_words(ranks, argc, argv, &err)) {
         ranks_complain(ranks, &err);
         ranks_end(ranks, EXIT_USAGE);

@@ -192,23 +192,37 @@ heed_status heed__ranks_gather(heed_ranks *r, const void *mine, void *all, size_
 
 /* ---- errors, texts ---- */
 
-heed_status heed__ranks_agree(heed_ranks *r, heed_status status, heed_error *err)
+heed_status heed__ranks_agree_on(heed_ranks *r, void *data, size_t bytes, heed_status status,
+                                 heed_error *err)
 {
-    heed_error first = {.status = status};
-    if (status && err)
-        first = *err;
+    struct {
+        heed_error failed;
+        char data[128];
+    } first = {.failed = {.status = status}};
+    heed_error own = {0};
     if (heed_ranks_size(r) == 1)
         return status;
-    heed_error own = {0};
+    if (bytes > sizeof first.data)
+        return heed__fail(err, HEED_ARGUMENT, "%zu bytes are too many to agree on", bytes);
+    if (status && err)
+        first.failed = *err;
+    memcpy(first.data, data, bytes);
     if (heed__ranks_broadcast(r, &first, sizeof first, &own))
         return heed__fail(err, own.status, "%s", own.text);
-    first.text[sizeof first.text - 1] = '\0';
-    r->told = first.status != HEED_OK;
-    if (!first.status || heed__ranks_lead(r))
+    first.failed.text[sizeof first.failed.text - 1] = '\0';
+    memcpy(data, first.data, bytes);
+    r->told = first.failed.status != HEED_OK;
+    if (!first.failed.status || heed__ranks_lead(r))
         return status;
     if (err)
         err->status = HEED_OK;
-    return heed__fail(err, first.status, "%s", first.text);
+    return heed__fail(err, first.failed.status, "%s", first.failed.text);
+}
+
+heed_status heed__ranks_agree(heed_ranks *r, heed_status status, heed_error *err)
+{
+    char nothing = 0;
+    return heed__ranks_agree_on(r, &nothing, sizeof nothing, status, err);
 }
 
 heed_status heed__ranks_text(heed_ranks *r, const char **text, heed_arena *arena, heed_error *err)

@@ -21,6 +21,9 @@ heed_status heed__ranks_collect(heed_ranks *r, heed__channel channel, void *data
                                 const size_t *part, heed_error *err);
 /* Rank 0's failure, if it has one, on all ranks. */
 heed_status heed__ranks_agree(heed_ranks *r, heed_status status, heed_error *err);
+/* The same, and rank 0's `bytes` of data with it, which are few. */
+heed_status heed__ranks_agree_on(heed_ranks *r, void *data, size_t bytes, heed_status status,
+                                 heed_error *err);
 /* A text of rank 0, or NULL, on all ranks: its own there, elsewhere a copy in the arena. */
 heed_status heed__ranks_text(heed_ranks *r, const char **text, heed_arena *arena, heed_error *err);
 /* A name, until the next one, in a folder of this rank alone, which is made when it is first asked

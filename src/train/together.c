@@ -134,11 +134,5 @@ heed_status heed__together_agree(heed_trainer *t, heed__decision *d, heed_status
                                  heed_error *err)
 {
     /* What went wrong in an update went wrong everywhere: only what rank 0 does alone is told. */
-    heed_status agreed = heed__ranks_agree(t->ranks, status, err);
-    if (heed_ranks_size(t->ranks) == 1)
-        return agreed;
-    heed_error own = {0};
-    if (heed__ranks_broadcast(t->ranks, d, sizeof *d, &own))
-        return heed__fail(err, own.status, "%s", own.text);
-    return agreed;
+    return heed__ranks_agree_on(t->ranks, d, sizeof *d, status, err);
 }

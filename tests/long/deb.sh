@@ -31,6 +31,7 @@ inside 'heed installs' 'apt-get update -qq && apt-get install -y -qq ./heed_*.de
 inside 'it translates' '[ "$(echo "Good morning!" | heed translate)" = "Guten Morgen!" ]'
 inside 'it has manual pages and completion' \
     '[ -s /usr/share/man/man1/heed-train.1.gz ] && [ -s /usr/share/bash-completion/completions/heed ]'
+inside 'heed-mpi installs, and knows its MPI' 'apt-get install -y -qq ./heed-mpi_*.deb && heed-mpi --version | grep "Open MPI"'
 inside 'the library installs' 'apt-get install -y -qq gcc libc6-dev pkgconf ./libheed*.deb'
 inside 'a program is compiled and runs' \
     'gcc -o outside outside.c $(pkg-config --cflags --libs heed) && ./outside | grep "loss 5"'
