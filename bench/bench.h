@@ -37,4 +37,14 @@ typedef struct bench_decode_settings {
 
 bool bench_decode(const bench_decode_settings *settings);
 
+typedef struct bench_generate_settings {
+    bench_settings common;
+    const char *preset;
+    heed_model_config model; /* a decoder's */
+    int numbers;             /* heed_number_kind */
+    double seconds;          /* for each half */
+} bench_generate_settings;
+
+bool bench_generate(const bench_generate_settings *settings);
+
 #endif

@@ -4,7 +4,8 @@
  * an empty line ends a batch.  So another program can train on the very same batches.
  * Made up: lengths as captions have them (multi30k in subwords), EOS included: source 13 +- 4,
  * target 2 around that, none below 3 or above 40; words as frequent as their rank is small (Zipf);
- * pairs sorted by length and packed up to the number of target tokens asked for. */
+ * pairs sorted by length and packed up to the number of target tokens asked for.  A language
+ * model's batch is stretches of such words. */
 #include "train_batches.h"
 
 #include "base/error.h"
@@ -203,9 +204,40 @@ static heed_status make_up(const bench_train_settings *s, heed_arena *arena, ben
     return status ? status : finish_batch(arena, b, &capacity, &c, err);
 }
 
+/* A language model's: one batch of stretches of as many tokens as the model sees at once, since all
+ * are alike. */
+static heed_status make_blocks(const bench_train_settings *s, heed_arena *arena, bench_batches *b,
+                               heed_error *err)
+{
+    const heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 30001});
+    const int64_t block = s->model.longest;
+    const int64_t n = s->batch_tokens > block ? s->batch_tokens / block : 1;
+    int64_t *length = heed_arena_allocate(arena, (size_t)n * sizeof *length);
+    b->batch = heed_arena_allocate(arena, sizeof *b->batch);
+    if (!length || !b->batch)
+        return no_memory(err);
+    for (int64_t i = 0; i < n; i++)
+        length[i] = block;
+    uint64_t at = 0;
+    const heed_tokens id = draw(arena, n * block, s->model.target_vocabulary, &rng, &at);
+    const heed_tokens wanted = draw(arena, n * block, s->model.target_vocabulary, &rng, &at);
+    const heed_segments *rows = heed_segments_new(arena, (int)n, length);
+    if (!id.id || !wanted.id || !rows)
+        return no_memory(err);
+    *b->batch = (heed_batch){.examples = n,
+                             .target = {.rows = rows, .ids = id.id},
+                             .wanted = wanted.id,
+                             .wanted_count = n * block};
+    b->count = 1;
+    b->target_tokens = n * block;
+    return HEED_OK;
+}
+
 heed_status bench_batches_make(const bench_train_settings *s, heed_arena *arena, bench_batches *b,
                                heed_error *err)
 {
     *b = (bench_batches){0};
+    if (s->model.arch == HEED_ARCH_DECODER)
+        return make_blocks(s, arena, b, err);
     return s->ids ? read_file(s, arena, b, err) : make_up(s, arena, b, err);
 }

@@ -1,7 +1,10 @@
-/* cmd_bench.c: `heed bench kernels`, `heed bench train` and `heed bench decode`. */
+/* cmd_bench.c: `heed bench kernels`, `heed bench train`, `heed bench decode` and `heed bench
+ * generate`. */
 #include "bench/bench.h"
 #include "command.h"
 #include "numbers.h"
+
+#include <heed/language.h>
 
 #include <string.h>
 
@@ -32,9 +35,10 @@ static const char *const examples[] = {"heed bench kernels",
 const heed_option_set bench_options = {
     .command = "heed bench",
     .summary =
-        "Measure the kernels, whole training steps ('heed bench train --help') or decoding ('heed "
-        "bench decode --help') against what this machine gives",
-    .arguments = "kernels|train|decode",
+        "Measure the kernels, whole training steps ('heed bench train --help'), decoding ('heed "
+        "bench decode --help') or a language model ('heed bench generate --help') against what "
+        "this machine gives",
+    .arguments = "kernels|train|decode|generate",
     .least = 1,
     .most = 1,
     .fields = fields,
@@ -44,7 +48,7 @@ const heed_option_set bench_options = {
 
 static int run_kernels(int argc, const char *const *argv)
 {
-    static const char *const subjects[] = {"kernels", "train", "decode", NULL};
+    static const char *const subjects[] = {"kernels", "train", "decode", "generate", NULL};
     invocation in;
     struct settings s;
     int code = EXIT_DONE, subject;
@@ -86,6 +90,8 @@ static const heed_option train_fields[] = {
 static const char *const train_examples[] = {
     "heed bench train --preset tiny", "heed bench train --preset small --threads 2 --json",
     "heed bench train --preset base --ids batches.txt --threads 1", NULL};
+static const heed_option_set blocks_set;
+static const heed_option_set *const train_parts[] = {&blocks_set, NULL};
 static const heed_option_set train_set = {
     .command = "heed bench train",
     .summary = "Measure training steps: tokens a second, share of the multiply-add peak, memory",
@@ -93,6 +99,7 @@ static const heed_option_set train_set = {
     .count = sizeof train_fields / sizeof *train_fields,
     .bundles = heed_model_presets,
     .examples = train_examples,
+    .parts = train_parts,
 };
 
 /* What --preset said, for the lines. */
@@ -199,8 +206,119 @@ static int run_decode(int argc, const char *const *argv)
     return code;
 }
 
+/* ---- language models ---- */
+
+struct language_settings {
+    struct common common;
+    int numbers;
+    int64_t vocabulary, turns;
+    double seconds;
+    heed_language_options train; /* not used, but for what presets set */
+    heed_model_config model;
+};
+#define LANGUAGE_FIELDS                                                                            \
+    HEED_OPTION_INT(struct language_settings, vocabulary, "vocabulary", "50257", 3, 10000000, "N", \
+                    "pieces"),                                                                     \
+        HEED_LANGUAGE_OPTIONS(struct language_settings, train, model),                             \
+        HEED_MODEL_OPTIONS(struct language_settings, model)
+static const heed_option generate_fields[] = {
+    HEED_OPTION_BOOL(struct language_settings, common.json, "json", NULL,
+                     "print one JSON object a line"),
+    NUMBERS_OPTION(struct language_settings, numbers),
+    HEED_OPTION_REAL(struct language_settings, seconds, "seconds", "5", 0, 1e6, "S",
+                     "for each half, three turns at least; the best counts"),
+    LANGUAGE_FIELDS,
+};
+static const heed_option blocks_fields[] = {
+    COMMON(struct language_settings, common),
+    HEED_OPTION_INT(struct language_settings, turns, "turns", "0", 0, 1000000, "N",
+                    "steps to time, the best counts; 0 for ten seconds, three at least"),
+    LANGUAGE_FIELDS,
+};
+/* Options of a training that are not measured. */
+#define TRAINING                                                                                   \
+    "text valid-text hold-out recipe from tokens vocab-type vocab-size vocab-min-count "           \
+    "vocab-coverage cased vocab bpe-joiner valid-tokens init accumulate max-updates max-epochs "   \
+    "max-minutes patience optimizer beta1 beta2 eps momentum weight-decay schedule rate "          \
+    "rate-floor warmup clip clip-value ema average average-kind valid-every valid-minutes "        \
+    "save-every save-minutes keep log-every seed label-smoothing"
+static const char *const language_defaults[] = {HEED_LANGUAGE_DEFAULTS, NULL};
+static const char *const generate_examples[] = {"heed bench generate --preset gpt2 --quantize int8",
+                                                "heed bench generate --preset llama --json", NULL};
+static const char *const blocks_examples[] = {
+    "heed bench train --arch decoder --preset gpt2 --context 64 --batch-tokens 256 --threads 1",
+    NULL};
+static const heed_option_set generate_set = {
+    .command = "heed bench generate",
+    .summary = "Measure a language model with random weights: tokens a second, one at a time, "
+               "against reading its weights, and a prompt at once",
+    .fields = generate_fields,
+    .count = sizeof generate_fields / sizeof *generate_fields,
+    .bundles = heed_language_presets,
+    .examples = generate_examples,
+    .defaults = language_defaults,
+    .without = HEED_LANGUAGE_WITHOUT
+    " threads batch-tokens dropout attention-dropout ff-dropout " TRAINING,
+};
+static const heed_option_set blocks_set = {
+    .command = "heed bench train --arch decoder",
+    .summary = "Measure training steps of a language model on stretches of --context tokens",
+    .fields = blocks_fields,
+    .count = sizeof blocks_fields / sizeof *blocks_fields,
+    .bundles = heed_language_presets,
+    .examples = blocks_examples,
+    .defaults = language_defaults,
+    .without = HEED_LANGUAGE_WITHOUT " " TRAINING,
+};
+
+static bool measure_language(const struct language_settings *s, const char *preset, bool generate)
+{
+    const bench_settings common = {(int)s->common.threads, s->common.json, NULL};
+    heed_model_config m = s->model;
+    m.source_vocabulary = 0;
+    m.target_vocabulary = s->vocabulary;
+    if (generate)
+        return bench_generate(&(bench_generate_settings){.common = common,
+                                                         .preset = preset,
+                                                         .model = m,
+                                                         .numbers = s->numbers,
+                                                         .seconds = s->seconds});
+    return bench_train(&(bench_train_settings){.common = common,
+                                               .preset = preset,
+                                               .model = m,
+                                               .batch_tokens = s->train.batch_tokens,
+                                               .turns = s->turns});
+}
+
+static int run_language(int argc, const char *const *argv, bool generate)
+{
+    invocation in;
+    struct language_settings s = {0};
+    int code = EXIT_DONE;
+    if (!invocation_begin(&in, generate ? &generate_set : &blocks_set, argc, argv, &s))
+        code = in.exit_code;
+    else if (!measure_language(&s, preset_of(argc, argv), generate))
+        code = EXIT_FAILED;
+    invocation_end(&in);
+    return code;
+}
+
+/* Whether the words are of a language model. */
+static bool is_language(int argc, const char *const *argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--arch=decoder") == 0 ||
+            (strcmp(argv[i], "--arch") == 0 && i + 1 < argc && strcmp(argv[i + 1], "decoder") == 0))
+            return true;
+    return false;
+}
+
 int bench_run(int argc, const char *const *argv)
 {
+    if (argc > 0 && strcmp(argv[0], "generate") == 0)
+        return run_language(argc - 1, argv + 1, true);
+    if (argc > 1 && strcmp(argv[0], "train") == 0 && is_language(argc - 1, argv + 1))
+        return run_language(argc - 1, argv + 1, false);
     if (argc > 0 && strcmp(argv[0], "decode") == 0)
         return run_decode(argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "train") == 0)

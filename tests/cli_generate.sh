@@ -89,6 +89,14 @@ exits 0; says 'layer 1, head 2'
 run inspect --model m --attention 'The man' --target 'Der Mann'
 exits 1; mentions "'--target' is for translations"
 
+# Catches benchmarks of language models that do not run.
+run bench generate --preset char --vocabulary 100 --seconds 0 --quantize int8 --json
+exits 0; says '"bench":"writing","shape":"char int8"'; says '"bench":"reading weights"'; says '"bench":"prompt"'
+run bench train --arch decoder --preset char --vocabulary 100 --threads 1 --turns 1 --batch-tokens 64 --json
+exits 0; says '"bench":"training","shape":"char","threads":1,'
+run bench generate --preset char --context 8
+exits 1; mentions '--context is 8, expected 34 at least'
+
 # Catches usage that is taken and ignored, and rubbish.
 bad() { # CODE TEXT OPTION...
     code=$1 text=$2

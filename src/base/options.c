@@ -37,14 +37,19 @@ const char *heed__option_default(const heed_option_set *set, const heed_option *
     return o->preset;
 }
 
+/* Left out or not. */
+static const heed_option *field_named(const heed_option_set *set, const char *name, size_t length)
+{
+    for (int i = 0; i < set->count; i++)
+        if (strlen(set->fields[i].name) == length && !memcmp(set->fields[i].name, name, length))
+            return &set->fields[i];
+    return NULL;
+}
+
 const heed_option *heed__option_find(const heed_option_set *set, const char *name, size_t length)
 {
-    for (int i = 0; i < set->count; i++) {
-        const heed_option *o = &set->fields[i];
-        if (strlen(o->name) == length && !memcmp(o->name, name, length))
-            return heed__option_left_out(set, o) ? NULL : o;
-    }
-    return NULL;
+    const heed_option *o = field_named(set, name, length);
+    return o && !heed__option_left_out(set, o) ? o : NULL;
 }
 
 heed_status heed__option_unknown(const heed__option_parse *p, const char *name, size_t length)
@@ -341,7 +346,7 @@ static heed_status set_bundle(const heed__option_parse *p, const char *name)
     if (!b->name)
         return unknown_bundle(p, name);
     for (const char *const *a = b->assignments; a[0]; a += 2) {
-        const heed_option *o = heed__option_find(p->set, a[0], strlen(a[0]));
+        const heed_option *o = field_named(p->set, a[0], strlen(a[0]));
         if (!o || o->type == HEED_OPTION_TYPE_LIST)
             return heed__fail(p->err, HEED_ARGUMENT,
                               "preset '%s' sets '%s', which is no option of '%s'", name, a[0],
