@@ -95,6 +95,10 @@ exits 2; mentions "1 '--source' and 0 '--target'"
 # Catches a directory that is overwritten, half written, or a wrong kind that passes.
 run convert m int8
 exits 1; complains "heed: 'int8' holds a model already: choose another name"
+run convert m other --to firefox
+exits 1; mentions 'is no SentencePiece model'; [ ! -e other ]; verdict $? 'something was written'
+run convert m other --to opennmt
+exits 2; mentions 'expected heed, marian, firefox or hugging-face'
 run convert m other --quantize int4
 exits 2; [ ! -e other ]; verdict $? 'something was written'
 run convert nowhere other

@@ -253,7 +253,7 @@ static void test_broken_directories(void **state)
     toy_write_folder(model);
     unlink(in_folder("shared.vocab"));
     assert_string_equal(complaint(), "no vocabulary in 'F', expected shared.spm, or source.spm and "
-                                     "target.spm, or the same names ending in .vocab");
+                                     "target.spm, or the same names ending in .vocab or .yml");
     toy_write_vocabulary(in_folder("source.vocab"));
     assert_string_equal(complaint(), "cannot read 'F/target.vocab': No such file or directory");
     toy_write_vocabulary(in_folder("target.vocab"));

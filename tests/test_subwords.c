@@ -287,12 +287,13 @@ static void models_are_refused(void **state)
     put_specs(&model, 1, NULL, 0);
     refused("it has no pieces");
     model.size = 0;
-    put_piece(&model, "<pad>", 0, CONTROL);
-    put_piece(&model, "</s>", 0, CONTROL);
     put_piece(&model, "<unk>", 0, UNKNOWN);
+    put_piece(&model, "<s>", 0, CONTROL);
+    put_piece(&model, "</s>", 0, CONTROL);
+    put_piece(&model, "a", 0, NORMAL);
     put_piece(&model, "<ph0>", 0, USER);
     put_specs(&model, 1, NULL, 0);
-    refused("'<unk>' is piece 2, expected as number 0; was it made by another program?");
+    refused("'<ph0>' is piece 4, expected as number 3; was it made by another program?");
     model.size = 0;
     put_piece(&model, "<unk>", 0, UNKNOWN);
     put_piece(&model, "<s>", 0, CONTROL);

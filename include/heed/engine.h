@@ -189,6 +189,20 @@ typedef enum heed_number_kind {
 /* Writes the model of a directory to a new one, with its vocabulary. */
 heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err);
 
+/* Other programs' forms of a translator that heed trained, in an empty directory that is made:
+ * MARIAN model.npz in fp32; FIREFOX int8 with multipliers, as Firefox and Bergamot open it;
+ * HUGGING_FACE a MarianMT.  Each with its vocabulary and, of the first two, the shortlist that the
+ * model has.  sample: a TSV of pairs that tell how large activations get (FIREFOX); NULL: the
+ * model's own sample.tsv.  Refuses a model that the program does not compute, and says which option
+ * of the training makes one that it does. */
+typedef enum heed_export_form {
+    HEED_EXPORT_MARIAN,
+    HEED_EXPORT_FIREFOX,
+    HEED_EXPORT_HUGGING_FACE,
+} heed_export_form;
+heed_status heed_export(const char *from, const char *to, heed_export_form form, const char *sample,
+                        heed_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -110,8 +110,8 @@ typedef struct heed_model_config {
 /* What the options are if none is given. */
 heed_status heed_model_defaults(heed_model_config *config, heed_error *err);
 
-/* Sizes by name, for heed_option_set.bundles: tiny, small, deep, base, big; sutskever, bahdanau,
- * luong. */
+/* Sizes by name, for heed_option_set.bundles: tiny, small, deep, student, base, big; sutskever,
+ * bahdanau, luong. */
 const heed_option_bundle *heed_model_presets(void);
 
 /* The option fields of a model configuration inside the struct `owner`, member `at`: what makes

@@ -23,6 +23,7 @@
 struct conversion {
     heed_number_kind kind;
     heed_model *model;
+    const heed__found_model *found; /* NULL: one of heed's */
     heed_safetensors_writer *writer;
     heed_arena *arena; /* what the writer borrows */
     heed_error *err;
@@ -49,8 +50,10 @@ static void add(const struct conversion *c, const char *name, const char *ending
 
 static void add_int8(const struct conversion *c, const heed_tensor *x, bool table)
 {
-    heed__panel_weights p;
-    if (!heed__make_int8(&p, x, table, c->arena)) {
+    heed__panel_weights p = {
+        .k = table ? x->cols : x->rows, .n = table ? x->rows : x->cols, .bits = 8};
+    const bool given = c->found && heed__found_int8(c->found, x, table, &p, c->arena, c->err);
+    if (!given && !heed__make_int8(&p, x, table, c->arena)) {
         heed__fail(c->err, HEED_MEMORY, "out of memory for a model's weights");
         return;
     }
@@ -59,6 +62,11 @@ static void add_int8(const struct conversion *c, const heed_tensor *x, bool tabl
     add(c, x->name, ".panels", HEED_I8, 4, dim, p.bytes);
     add(c, x->name, ".scale", HEED_F32, 1, &columns, p.scale);
     add(c, x->name, ".sum", HEED_I32, 1, &columns, p.sum);
+    float *multiplier = given ? take(c, 1, sizeof *multiplier) : NULL;
+    if (!multiplier)
+        return;
+    *multiplier = p.multiplier;
+    add(c, x->name, ".multiplier", HEED_F32, 1, &(int64_t){1}, multiplier);
 }
 
 static void add_plain(const struct conversion *c, const heed_tensor *x)
@@ -109,18 +117,27 @@ static void add_all(const struct conversion *c)
     }
 }
 
+/* The values of the model. */
+static heed_status load(const struct conversion *c, const char *from)
+{
+    heed__pathname source;
+    if (c->found)
+        return heed__found_fill(c->found, heed_model_params(c->model), c->err);
+    heed_status status = heed__pathname_in(source, from, "model.safetensors", c->err);
+    return status ? status : heed_params_load(heed_model_params(c->model), source, c->err);
+}
+
 /* The weights of one directory to another's. */
 static void convert_weights(struct conversion *c, const heed_model_config *config, const char *from,
                             const char *to)
 {
-    heed__pathname source, target;
-    if (heed__pathname_in(source, from, "model.safetensors", c->err) ||
-        heed__pathname_in(target, to, "model.safetensors", c->err))
+    heed__pathname target;
+    if (heed__pathname_in(target, to, "model.safetensors", c->err))
         return;
     c->model = heed__model_new_zero(config, NULL, c->err);
     c->writer = c->model ? heed_safetensors_writer_new(NULL, c->err) : NULL;
     c->arena = c->writer ? heed_arena_new(NULL, c->err) : NULL;
-    if (c->arena && !heed_params_load(heed_model_params(c->model), source, c->err)) {
+    if (c->arena && !load(c, from)) {
         if (c->kind == HEED_NUMBERS_INT8 && !heed__fold_scores(c->model, c->arena))
             heed__fail(c->err, HEED_MEMORY, "out of memory for a model's weights");
         add_all(c);
@@ -143,8 +160,8 @@ static void copy_file(const char *from, const char *to, const char *name, heed_e
     heed__file_copy(source, target, NULL, err);
 }
 
-static heed_status check(const heed_model_config *config, heed_number_kind kind, const char *from,
-                         heed_error *err)
+static heed_status check_kind(const heed_model_config *config, heed_number_kind kind,
+                              const char *from, heed_error *err)
 {
     heed_model *outline = heed_model_outline(config, NULL, err);
     const bool fits = outline && heed__weights_fit(outline);
@@ -158,8 +175,15 @@ static heed_status check(const heed_model_config *config, heed_number_kind kind,
             "or (without rotary positions) general scores can; fp16 works for every "
             "model",
             from);
+    return HEED_OK;
+}
+
+static heed_status check(const heed_model_config *config, heed_number_kind kind, const char *from,
+                         heed_error *err)
+{
     heed__pathname path;
-    if (heed__pathname_in(path, from, "model.safetensors", err))
+    if (check_kind(config, kind, from, err) ||
+        heed__pathname_in(path, from, "model.safetensors", err))
         return err->status;
     heed_safetensors *f = heed_safetensors_open(path, NULL, err);
     if (f && heed_safetensors_metadata(f, HEED_LAYOUT_KEY))
@@ -184,30 +208,50 @@ static heed_status make_folder(const char *to, heed_error *err)
     return status;
 }
 
-heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err)
+/* A model of another program, with its vocabulary and shortlist. */
+static void convert_found(struct conversion *c, const char *from, const char *to)
 {
-    if (heed__is_found(from))
-        return heed__fail(
-            err, HEED_ARGUMENT,
-            "cannot convert '%.255s': it is a model of another program, which opens as "
-            "it is; heed converts its own",
-            from);
-    static const char *const text_files[] = {
-        "shared.spm",   "source.spm",     "target.spm",        "shared.vocab", "source.vocab",
-        "target.vocab", HEED__NAMES_FILE, HEED_SHORTLIST_FILE, "sample.tsv",   "labels.txt"};
-    heed_error own = {0};
+    heed__found_model m;
     heed_model_config config;
     heed_text_config text;
-    struct conversion c = {.kind = kind, .err = &own};
-    heed_arena *arena = heed_arena_new(NULL, &own);
-    if (arena && !heed_model_read_config(from, arena, &config, &text, &own) &&
-        !check(&config, kind, from, &own) && !make_folder(to, &own)) {
-        convert_weights(&c, &config, from, to);
-        for (size_t i = 0; !own.status && i < sizeof text_files / sizeof *text_files; i++)
-            copy_file(from, to, text_files[i], &own);
-        if (!own.status) /* last: a directory with a config.json is a model */
-            heed_model_describe(to, &config, &text, &own);
+    if (!heed__found_open(&m, from, NULL, c->err) &&
+        !heed__found_read_config(from, &config, &text, c->err) &&
+        !check_kind(&config, c->kind, from, c->err) && !make_folder(to, c->err)) {
+        c->found = &m;
+        convert_weights(c, &config, from, to);
+        if (!c->err->status && !heed__found_write_text(&m, &config, to, c->err))
+            heed_model_describe(to, &config, &text, c->err);
+    }
+    heed__found_close(&m);
+}
+
+/* One of heed's. */
+static void convert_own(struct conversion *c, const char *from, const char *to)
+{
+    static const char *const text_files[] = {
+        "shared.spm",        "source.spm", "target.spm", "shared.vocab", "source.vocab",
+        "target.vocab",      "shared.yml", "source.yml", "target.yml",   HEED__NAMES_FILE,
+        HEED_SHORTLIST_FILE, "sample.tsv", "labels.txt"};
+    heed_model_config config;
+    heed_text_config text;
+    heed_arena *arena = heed_arena_new(NULL, c->err);
+    if (arena && !heed_model_read_config(from, arena, &config, &text, c->err) &&
+        !check(&config, c->kind, from, c->err) && !make_folder(to, c->err)) {
+        convert_weights(c, &config, from, to);
+        for (size_t i = 0; !c->err->status && i < sizeof text_files / sizeof *text_files; i++)
+            copy_file(from, to, text_files[i], c->err);
+        if (!c->err->status) /* last: a directory with a config.json is a model */
+            heed_model_describe(to, &config, &text, c->err);
     }
     heed_arena_free(arena);
+}
+
+heed_status heed_convert(const char *from, const char *to, heed_number_kind kind, heed_error *err)
+{
+    if (!from || !to)
+        return heed__missing(err, from ? "directory to write" : "model");
+    heed_error own = {0};
+    struct conversion c = {.kind = kind, .err = &own};
+    (heed__is_found(from) ? convert_found : convert_own)(&c, from, to);
     return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
 }

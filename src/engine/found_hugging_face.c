@@ -6,6 +6,7 @@
  * reader) are (in, out).  Names may have the model's own prefix or none; norms of old files are
  * called gamma and beta. */
 #include "base/error.h"
+#include "engine/export.h"
 #include "engine/found_model.h"
 
 #include <stdio.h>
@@ -100,6 +101,12 @@ static const heed__name_rule gpt2_rules[] = {
     {"decoder.norm.gain", "ln_f.weight"},
     {"decoder.norm.bias", "ln_f.bias"},
 };
+
+const heed__name_rule *heed__hugging_face_rules(size_t *count)
+{
+    *count = sizeof marian_rules / sizeof *marian_rules;
+    return marian_rules;
+}
 
 /* ---- names ---- */
 

@@ -5,6 +5,7 @@
  * multiplied with the root of d, positions are Marian's sinusoids, the decoder begins with an
  * embedding of zeros, norms have an epsilon of 1e-6. */
 #include "base/error.h"
+#include "engine/export.h"
 #include "engine/found_model.h"
 
 #include <ctype.h>
@@ -60,6 +61,12 @@ static const heed__name_rule rules[] = {
     {"decoder.%d.cross.norm.gain", "decoder_l%d_context_Wo_ln_scale"},
     {"decoder.%d.cross.norm.bias", "decoder_l%d_context_Wo_ln_bias"},
 };
+
+const heed__name_rule *heed__marian_rules(size_t *count)
+{
+    *count = sizeof rules / sizeof *rules;
+    return rules;
+}
 
 /* Norms before a sublayer have another ending; tables that are one have one name; an output that is
  * no table of embeddings is (d,V) in older files. */

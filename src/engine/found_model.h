@@ -58,6 +58,9 @@ heed_status heed__found_understand(heed__found_model *m, heed_error *err);
 heed_status heed__found_open(heed__found_model *m, const char *path,
                              const heed_allocator *allocator, heed_error *err);
 void heed__found_close(heed__found_model *m);
+/* convert_found.c: the vocabularies and the shortlist, under heed's names in the directory `to`. */
+heed_status heed__found_write_text(const heed__found_model *m, const heed_model_config *config,
+                                   const char *to, heed_error *err);
 /* The parameters of a model that was built from m->config. */
 heed_status heed__found_fill(const heed__found_model *m, heed_params *p, heed_error *err);
 heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator *allocator,

@@ -261,10 +261,9 @@ static bool is_there(const char *path)
 heed_status heed__vocabs_find(const char *folder, heed__pathname path[2], heed_error *err)
 {
     static const char *const names[][2] = {
-        {"shared.spm", "shared.spm"},
-        {"source.spm", "target.spm"},
-        {"shared.vocab", "shared.vocab"},
-        {"source.vocab", "target.vocab"},
+        {"shared.spm", "shared.spm"},     {"source.spm", "target.spm"},
+        {"shared.vocab", "shared.vocab"}, {"source.vocab", "target.vocab"},
+        {"shared.yml", "shared.yml"},     {"source.yml", "target.yml"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         for (int side = 0; side < 2; side++) {
@@ -278,7 +277,7 @@ heed_status heed__vocabs_find(const char *folder, heed__pathname path[2], heed_e
     return heed__fail(
         err, HEED_IO,
         "no vocabulary in '%s', expected shared.spm, or source.spm and target.spm, or "
-        "the same names ending in .vocab",
+        "the same names ending in .vocab or .yml",
         folder);
 }
 

@@ -180,6 +180,8 @@ void heed__pass_prepare(heed__pass *p, const heed__panel_weights *w, const heed_
                         int64_t rows)
 {
     struct rows_job j = {.p = p, .w = w, .x = x};
+    if (p->watch)
+        p->watch->see(p->watch->context, w, x, rows);
     if (w->bits)
         heed__parallel(p->threads, rows, 1, 4 * w->k, quantise_range, &j);
 }

@@ -16,6 +16,13 @@ typedef struct heed__pass_recorder {
                    const heed_real *probabilities, int64_t n);
 } heed__pass_recorder;
 
+/* Sees what matrices are multiplied with, rows (rows,K) of one product; where several products read
+ * the same rows, the first. */
+typedef struct heed__pass_watch {
+    void *context;
+    void (*see)(void *context, const heed__panel_weights *w, const heed_real *x, int64_t rows);
+} heed__pass_watch;
+
 /* Where a row stands: its position, and how many rows its sentence has so far. */
 typedef struct heed__pass_place {
     int64_t position, rows;
@@ -69,6 +76,7 @@ typedef struct heed__pass {
     heed_real *state;                    /* (w->state) of sentences of a pass */
     heed__known_positions *angles;       /* (w->rotaries) */
     const heed__pass_recorder *recorder; /* NULL: nobody looks */
+    const heed__pass_watch *watch;       /* the same */
 } heed__pass;
 
 void heed__pass_init(heed__pass *p, const heed__weights *w, int threads, heed_allocator allocator);

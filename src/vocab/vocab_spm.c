@@ -100,12 +100,14 @@ static heed_status check_normalizer(const char *path, const heed__field *message
     return r.broken ? broken(path, err, "its normalizer_spec is invalid") : HEED_OK;
 }
 
-/* Of another program: other ids for the special pieces, and no placeholders. */
+/* Of another program: it knows the unknown and the end, but they are not at heed's places, or there
+ * are no placeholders. */
 static bool is_foreign(const heed_vocab *v)
 {
-    return heed__pieces_find(&v->pieces, "<ph0>", 5) < 0 &&
-           heed__pieces_find(&v->pieces, "<unk>", 5) >= 0 &&
-           heed__pieces_find(&v->pieces, "</s>", 4) >= 0;
+    const int32_t unk = heed__pieces_find(&v->pieces, "<unk>", 5);
+    const int32_t eos = heed__pieces_find(&v->pieces, "</s>", 4);
+    const bool places = unk == HEED_UNK && eos == HEED_EOS;
+    return unk >= 0 && eos >= 0 && !(places && heed__pieces_find(&v->pieces, "<ph0>", 5) >= 0);
 }
 
 /* heed's own have theirs at fixed places. */
