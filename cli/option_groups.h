@@ -9,7 +9,8 @@
     {                                                                                              \
         "attention",                                                                               \
             "attention-score attention-pattern attention-normaliser attention-queries "            \
-            "attention-memory position-bias attention-beta attention-dropout attention-bias "      \
+            "attention-memory position-bias adaptive-span span-penalty attention-beta "            \
+            "attention-dropout attention-bias "                                                    \
             "scale-scores rope-base",                                                              \
             false                                                                                  \
     }

@@ -41,7 +41,8 @@ static const heed_option_group groups[] = {
      false},
     {"attention",
      "attention-score attention-pattern attention-normaliser attention-queries attention-memory "
-     "position-bias attention-beta attention-dropout attention-bias scale-scores rope-base",
+     "position-bias adaptive-span span-penalty attention-beta attention-dropout attention-bias "
+     "scale-scores rope-base",
      false},
     {"optimiser",
      "optimizer beta1 beta2 eps momentum weight-decay schedule rate rate-floor warmup clip "

@@ -361,6 +361,98 @@ static inline void mix_delta(const struct form_head *h, double *y)
     }
 }
 
+/* Softmax over one row of keys and values (n, without gaps). */
+static inline void form_softmax(const struct form_head *h, const double *q, const double *k,
+                                const double *v, int64_t n, double *y)
+{
+    double sum = 0;
+    for (int64_t d = 0; d < h->dv; d++)
+        y[d] = 0;
+    for (int64_t j = 0; j < n; j++) {
+        double w = 0;
+        for (int64_t d = 0; d < h->dk; d++)
+            w += q[d] * k[j * h->dk + d] / sqrt((double)h->dk);
+        sum += w = exp(w);
+        for (int64_t d = 0; d < h->dv; d++)
+            y[d] += w * v[j * h->dv + d];
+    }
+    for (int64_t d = 0; d < h->dv; d++)
+        y[d] /= sum > 0 ? sum : 1;
+}
+
+#define FORM_BLOCKS 64
+/* One block of x (S,d) by a kernel (C*d,d) of the layer, zeros behind the end. */
+static inline void form_block(const struct form_head *h, const heed_tensor *w, const double *x,
+                              int64_t d, int64_t block, double *to)
+{
+    const int64_t c = h->layer->options.memory.term[0].number[0];
+    const int64_t kv = h->head / (h->layer->options.heads / h->layer->options.kv_heads);
+    for (int64_t o = 0; o < d; o++) {
+        to[o] = 0;
+        for (int64_t i = 0; i < c * d && block * c + i / d < h->s; i++)
+            to[o] += x[block * c * d + i] * (double)heed__row(w, kv * c * d + i)[o];
+    }
+}
+
+/* Memory-compressed: causal queries see a learned row and the blocks that are complete. */
+static inline void mix_mca(const struct form_head *h, double *y)
+{
+    const heed_attend_layer *l = h->layer;
+    const int64_t c = l->options.memory.term[0].number[0], blocks = (h->s + c - 1) / c;
+    const int64_t kv = h->head / (l->options.heads / l->options.kv_heads), null = h->causal;
+    double k[FORM_BLOCKS * 8], v[FORM_BLOCKS * 8];
+    for (int64_t b = 0; b < blocks; b++) {
+        form_block(h, l->compress_k, h->k, h->dk, b, k + (b + null) * h->dk);
+        form_block(h, l->compress_v, h->v, h->dv, b, v + (b + null) * h->dv);
+    }
+    for (int64_t d = 0; null && d < h->dk; d++)
+        k[d] = (double)l->shared_k->data[kv * h->dk + d];
+    for (int64_t d = 0; null && d < h->dv; d++)
+        v[d] = (double)l->shared_v->data[kv * h->dv + d];
+    for (int64_t i = 0; i < h->t; i++)
+        form_softmax(h, h->q + i * h->dk, k, v, null ? 1 + (i + 1) / c : blocks, y + i * h->dv);
+}
+
+/* The same where query i sees two blocks: its own and the one before, or, causal, the last two that
+ * are complete. */
+static inline void mix_mca_band(const struct form_head *h, double *y)
+{
+    const heed_attend_layer *l = h->layer;
+    const int64_t c = l->options.memory.term[0].number[0], blocks = (h->s + c - 1) / c;
+    const int64_t kv = h->head / (l->options.heads / l->options.kv_heads);
+    for (int64_t i = 0; i < h->t; i++) {
+        const int64_t end = h->causal ? (i + 1) / c : (i / c < blocks - 1 ? i / c : blocks - 1) + 1;
+        double k[3 * 8], v[3 * 8];
+        int64_t n = 0;
+        for (int64_t d = 0; h->causal && d < h->dk; d++)
+            k[d] = (double)l->shared_k->data[kv * h->dk + d];
+        for (int64_t d = 0; h->causal && d < h->dv; d++)
+            v[d] = (double)l->shared_v->data[kv * h->dv + d];
+        n += h->causal;
+        for (int64_t b = end > 2 ? end - 2 : 0; b < end; b++, n++) {
+            form_block(h, l->compress_k, h->k, h->dk, b, k + n * h->dk);
+            form_block(h, l->compress_v, h->v, h->dv, b, v + n * h->dv);
+        }
+        form_softmax(h, h->q + i * h->dk, k, v, n, y + i * h->dv);
+    }
+}
+
+static inline void mix_linformer(const struct form_head *h, double *y)
+{
+    const heed_attend_layer *l = h->layer;
+    const int64_t rows = l->options.memory.term[0].number[0];
+    double k[FORM_BLOCKS * 8] = {0}, v[FORM_BLOCKS * 8] = {0};
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < h->s; j++) {
+            for (int64_t d = 0; d < h->dk; d++)
+                k[r * h->dk + d] += (double)heed__row(l->compress_k, r)[j] * h->k[j * h->dk + d];
+            for (int64_t d = 0; d < h->dv; d++)
+                v[r * h->dv + d] += (double)heed__row(l->compress_v, r)[j] * h->v[j * h->dv + d];
+        }
+    for (int64_t i = 0; i < h->t; i++)
+        form_softmax(h, h->q + i * h->dk, k, v, rows, y + i * h->dv);
+}
+
 /* ---- the table ---- */
 
 /* Texts of the slots, as options say them; NULL: the slot's first row. */
@@ -415,6 +507,12 @@ static const struct attention_form attention_forms[] = {
     {.bias = "table:3", .pattern = "band:7"},
     {.memory = "persistent:3"},
     {.memory = "persistent:2", .pattern = "band:4+global:1", .bias = "table:4", .kv_heads = 2},
+    {.bias = "span:20"},
+    {.bias = "span:9", .memory = "persistent:2", .kv_heads = 2},
+    {.memory = "mca:3", .mix = mix_mca},
+    {.memory = "mca:2", .kv_heads = 2, .pattern = "band:2", .mix = mix_mca_band},
+    {.memory = "linformer:5", .mix = mix_linformer},
+    {.memory = "linformer:4:shared", .kv_heads = 1, .mix = mix_linformer},
     {.normaliser = "elu", .mix = mix_elu},
     {.normaliser = "elu", .kv_heads = 2, .mix = mix_elu},
     {.normaliser = "performer:17", .mix = mix_features},
@@ -479,6 +577,7 @@ static inline bool attention_form_takes(const struct attention_form *f, bool cau
     o.query_d = 6 * o.heads;
     o.key_d = 6 * kv;
     o.value_d = 4 * kv;
+    o.longest = 128;
     return heed__attend_check(&o, NULL) == HEED_OK;
 }
 

@@ -463,12 +463,12 @@ static void the_table_is_complete(void **state)
     (void)state;
     static const char *const names[][24] = {
         [HEED_SLOT_QUERIES] = {"all"},
-        [HEED_SLOT_MEMORY] = {"states", "persistent"},
+        [HEED_SLOT_MEMORY] = {"states", "persistent", "mca", "linformer"},
         [HEED_SLOT_PATTERN] = {"global", "band", "local-m", "local-p", "dilated", "random", "block",
                                "strided", "fixed", "star", "etc", "bigbird", "bpt", "block-image",
                                "axial"},
         [HEED_SLOT_SCORE] = {HEED_SCORE_WORDS},
-        [HEED_SLOT_BIAS] = {"none", "alibi", "table"},
+        [HEED_SLOT_BIAS] = {"none", "alibi", "table", "span"},
         [HEED_SLOT_NORMALISER] = {"soft", "hard", "elu", "performer", "rfa", "delta"},
     };
     int found[HEED_SLOT_NORMALISER + 1] = {0};
@@ -477,7 +477,8 @@ static void the_table_is_complete(void **state)
         assert_non_null(heed_attention_slot_name(row.slot));
         assert_true(row.formula && row.paper && row.cost);
         assert_true(row.can & HEED_CAN_WEIGHTS ||
-                    (row.slot == HEED_SLOT_NORMALISER && strcmp(row.name, "soft") != 0));
+                    (row.slot == HEED_SLOT_NORMALISER && strcmp(row.name, "soft") != 0) ||
+                    row.slot == HEED_SLOT_MEMORY);
         assert_true(strncmp(row.form, row.name, strlen(row.name)) == 0);
         assert_true(row.needs <= row.takes && row.takes <= HEED_TERM_NUMBERS);
         const char *name = names[row.slot][found[row.slot]++];
@@ -521,7 +522,8 @@ static void specs_are_read_and_written(void **state)
          "there is no pattern 'globl', expected global, band, local-m, local-p, dilated, random, "},
         {HEED_SLOT_PATTERN, "band:64+globl:2", NULL, "; did you mean 'global'?"},
         {HEED_SLOT_MEMORY, "persistant:4", NULL,
-         "there is no memory 'persistant', expected states or persistent:N; did you mean "
+         "there is no memory 'persistant', expected states, persistent:N, mca:C or "
+         "linformer:K[:shared]; did you mean "
          "'persistent'?"},
         {HEED_SLOT_PATTERN, "strided:5:heads", "strided:5:heads", NULL},
         {HEED_SLOT_PATTERN, "fixed:32:4:layers+star", "fixed:32:4:layers+star", NULL},

@@ -67,6 +67,7 @@ static struct run run_new(const struct attention_form *f, enum mode mode, bool s
     o.query_d = HEADS * DK;
     o.key_d = kv * DK;
     o.value_d = kv * DV;
+    o.longest = LONGEST;
     const heed_shape shapes[INPUTS] = {HEED_SHAPE(rows_of(r.queries), o.query_d),
                                        HEED_SHAPE(rows_of(r.keys), o.key_d),
                                        HEED_SHAPE(rows_of(r.keys), o.value_d)};
@@ -86,6 +87,9 @@ static struct run run_new(const struct attention_form *f, enum mode mode, bool s
             heed_tensor_data(x)[n] +=
                 (heed_real)(i < INPUTS ? value(n, 20 + i) : 0.3 * value(n, i));
     }
+    for (int h = 0; r.l.span && h < HEADS; h++) /* z between two distances: m has kinks there */
+        heed_tensor_data(r.l.span)[h] =
+            (heed_real)((2 * h + 0.5) / (double)o.position_bias.term[0].number[0]);
     return r;
 }
 
@@ -150,6 +154,11 @@ static double bias_of(const struct form_head *h, int64_t i, int64_t j)
     case HEED_BIAS_TABLE: {
         const int64_t cut = d > far ? far : d < -far ? -far : d;
         return (double)heed__row(h->layer->distance, h->head)[h->causal ? cut : far + cut];
+    }
+    case HEED_BIAS_SPAN: {
+        const double z = (double)far * fmin(1, fmax(0, (double)h->layer->span->data[h->head]));
+        const double m = fmin(1, (32 + z - (double)llabs((long long)d)) / 32);
+        return m > 0 ? log(m) : -INFINITY;
     }
     case HEED_BIAS_NONE:
         break;
@@ -349,7 +358,8 @@ static void check_truth(struct run *r, int number)
                      truth.grad[i], heed_tensor_count(r->in[i]));
         free(truth.grad[i]);
     }
-    if (!r->form->mix && attention_form_can(r->form, HEED_CAN_FUSED) &&
+    /* With spans all heads have the pairs of the widest, and forbid what is behind their own. */
+    if (!r->form->mix && !r->l.span && attention_form_can(r->form, HEED_CAN_FUSED) &&
         r->counts.pairs != truth.pairs)
         fail_msg("%s, %s: %lld pairs, expected %lld", attention_form_name(r->form),
                  mode_names[r->mode], (long long)r->counts.pairs, (long long)truth.pairs);
@@ -371,6 +381,36 @@ static int run_layer(heed_tape *t, void *context, heed_tensor **out)
     return 1;
 }
 
+static double loss_of(struct run *r, heed_tape *t)
+{
+    heed_tape_reset(t);
+    heed_tensor *y = attend(t, r);
+    double sum = 0;
+    for (int64_t n = 0; n < heed_tensor_count(y); n++)
+        sum += (double)heed_tensor_data(y)[n] * (double)(heed_real)value(n, 40);
+    return sum;
+}
+
+/* The learned span of each head by differences that stay between two distances. */
+static void check_span(struct run *r)
+{
+    const double step = 0.2 / (double)r->l.options.position_bias.term[0].number[0];
+    heed_tape *t = heed_tape_new(NULL, NULL);
+    attend_back(t, r);
+    for (int h = 0; h < HEADS; h++) {
+        heed_real *share = heed_tensor_data(r->l.span) + h, kept = *share;
+        const double found = (double)heed_tensor_grad(r->l.span)[h];
+        *share = kept + (heed_real)step;
+        const double up = loss_of(r, t);
+        *share = kept - (heed_real)step;
+        const double wanted = (up - loss_of(r, t)) / (2 * step);
+        *share = kept;
+        if (!(fabs(found - wanted) <= 2e-3 * fmax(1, fabs(wanted))))
+            fail_msg("the span of head %d has the gradient %g, expected %g", h, found, wanted);
+    }
+    heed_tape_free(t);
+}
+
 static void check_gradients(struct run *r, int number)
 {
     static const char *const names[INPUTS] = {"queries", "keys", "values"};
@@ -379,6 +419,10 @@ static void check_gradients(struct run *r, int number)
      * been differentiated at these. */
     for (int i = 0; r->form->mix && i < INPUTS; i++)
         assert_int_equal(heed_params_freeze(r->p, names[i], NULL), HEED_OK);
+    if (r->l.span) { /* must stay between 0 and 1, and away from kinks: check_span */
+        check_span(r);
+        assert_int_equal(heed_params_freeze(r->p, "score.span", NULL), HEED_OK);
+    }
     if (heed_params_count(r->p) > INPUTS)
         layer_check(r->p, run_layer, r);
 }

@@ -177,7 +177,8 @@ static void test_formats_of_the_configuration(void **state)
         {"{\"format\": 1, " OLD "}", "lacks 'arch', which format 1 has"},
         {"{\"format\": 1, \"window\": 3, " OLD "}", "format 1"},
         {"{\"format\": 1, \"zero-start\": true, " OLD "}", "format 1"},
-        {"{\"format\": 3, " OLD "}", "option 'format' is 3, expected a whole number from 0 to 2"},
+        {"{\"format\": 2, \"adaptive-span\": 8, " OLD "}", "format 2"},
+        {"{\"format\": 4, " OLD "}", "option 'format' is 4, expected a whole number from 0 to 3"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         err = (heed_error){0};

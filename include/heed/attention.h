@@ -77,6 +77,8 @@ typedef enum heed_queries_kind {
 typedef enum heed_memory_kind {
     HEED_MEMORY_STATES,
     HEED_MEMORY_PERSISTENT, /* and P learned keys and values that every query sees */
+    HEED_MEMORY_MCA,        /* a strided convolution makes one key and value of C */
+    HEED_MEMORY_LINFORMER,  /* K learned mixtures of all positions */
 } heed_memory_kind;
 typedef enum heed_pattern_kind {
     HEED_PATTERN_GLOBAL,      /* all keys; with G: the first G see all and are seen by all */
@@ -107,6 +109,7 @@ typedef enum heed_bias_kind {
     HEED_BIAS_NONE,
     HEED_BIAS_ALIBI, /* -m |i - j|, m fixed for each head */
     HEED_BIAS_TABLE, /* a learned number for each head and distance, cut at R */
+    HEED_BIAS_SPAN,  /* log m: each head learns how far it looks, at most S */
 } heed_bias_kind;
 typedef enum heed_normaliser_kind {
     HEED_NORMALISE_SOFT, /* softmax */
@@ -162,6 +165,7 @@ typedef struct heed_attend_options {
     bool causal;            /* query i sees keys 0..i of its segment */
     double dropout;         /* on the weights */
     int layer;              /* some patterns differ from layer to layer */
+    double span_penalty;    /* of adaptive spans: heed_attend_penalty */
     bool single; /* mostly one query a segment, as in recurrent steps: then score, softmax
                                and mixture one by one are faster than one operator for all */
 } heed_attend_options;
@@ -171,10 +175,13 @@ typedef struct heed_attend_layer {
     heed_tensor *weight;    /* general (query_d,Dk), location (query_d,longest), head below head;
                                additive v (A) */
     heed_tensor *beta;      /* cosine: softplus of it, (1) */
-    heed_linear_layer place, place_out; /* local-p */
-    heed_tensor *shared_k, *shared_v;   /* persistent: (P,KvHeads*Dk), (P,KvHeads*Dv) */
-    heed_tensor *distance;              /* table: (H,L), ops.h: distance_bias */
-    heed_tensor *directions;            /* performer, rfa: (M,Dk), state */
+    heed_linear_layer place, place_out;   /* local-p */
+    heed_tensor *shared_k, *shared_v;     /* persistent: (P,KvHeads*Dk), (P,KvHeads*Dv) */
+    heed_tensor *distance;                /* table: (H,L), ops.h: distance_bias */
+    heed_tensor *span;                    /* adaptive span: (H), the share of S */
+    heed_tensor *compress_k, *compress_v; /* mca: (KvHeads*C*Dk,Dk) of each head below the other,
+                                             (KvHeads*C*Dv,Dv); linformer: (K,longest) */
+    heed_tensor *directions;              /* performer, rfa: (M,Dk), state */
     heed_tensor *widths;    /* rfa: (KvHeads*Dk) what unit vectors are multiplied with */
     heed_tensor *gate_bias; /* rfa with gates: (KvHeads) */
 } heed_attend_layer;
@@ -206,6 +213,10 @@ typedef struct heed_attend_extra {
 heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
                          const heed_memory *memory, const heed_segments *queries,
                          const heed_attend_extra *extra);
+
+/* What is to be added to a loss that is a sum over this many rows: span_penalty times the mean of
+ * the learned spans, for each row.  NULL: nothing. */
+heed_tensor *heed_attend_penalty(heed_tape *t, const heed_attend_layer *l, int64_t rows);
 
 /* The gradient of a choice, REINFORCE (Williams 1992): rewards[n] is what followed choice n at
  * once, a segment is a series of choices, and a choice is judged by all that follows it in its
@@ -239,6 +250,7 @@ typedef struct heed_mha_options {
     double beta;              /* of cosine; 0: learned */
     int64_t longest;          /* location: keys that a segment may have */
     double dropout;           /* on the weights */
+    double span_penalty;      /* of adaptive spans */
     heed_positions positions; /* rotary: queries and keys are turned by them; others stand in the
                                  input.  Without cross */
     double rotary_base;       /* 0 means 10000 */

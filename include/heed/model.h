@@ -32,8 +32,10 @@ typedef struct heed_attention_config {
     int score; /* heed_score_kind */
     /* Of self-attention in stacks, of attention to the source in recurrent translators. */
     heed_slot_spec memory, pattern, position_bias, normaliser;
-    double beta;    /* of the cosine; 0: learned */
-    double dropout; /* on weights */
+    double beta;           /* of the cosine; 0: learned */
+    double dropout;        /* on weights */
+    int64_t adaptive_span; /* S: each head learns how far it looks, at most so far; 0: no limit */
+    double span_penalty;   /* what a position of the mean span costs a token */
 } heed_attention_config;
 
 /* What a decoder has instead of self-attention. */
@@ -125,8 +127,8 @@ const heed_option_bundle *heed_model_presets(void);
                         "layers of the decoder"),                                                  \
         HEED_OPTION_INT(owner, at.d, "d", "512", 1, 65536, "N",                                    \
                         "width of the model, d_model in the paper"),                               \
-        HEED_OPTION_INT(owner, at.transformer.ff, "ff", "2048", 1, 1048576, "N",                   \
-                        "width inside the feed-forward network"),                                  \
+        HEED_OPTION_INT(owner, at.transformer.ff, "ff", "2048", 0, 1048576, "N",                   \
+                        "width inside the feed-forward network; 0: there is none"),                \
         HEED_OPTION_INT(owner, at.transformer.heads, "heads", "8", 1, 1024, "N",                   \
                         "attention heads"),                                                        \
         HEED_OPTION_INT(owner, at.transformer.kv_heads, "kv-heads", "0", 0, 1024, "N",             \
@@ -148,13 +150,20 @@ const heed_option_bundle *heed_model_presets(void);
                          "soft", "SPEC", heed_normaliser_option,                                   \
                          "soft, a mixture of all that is seen; hard, one of it; no weights: elu, " \
                          "performer:M, rfa:M, rfa:M:gated, delta, delta:NU"),                      \
-        HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.memory, "attention-memory", "states", \
-                         "SPEC", heed_memory_option,                                               \
-                         "states, or persistent:N, and N learned keys and values"),                \
+        HEED_OPTION_SPEC(                                                                          \
+            owner, heed_slot_spec, at.attention.memory, "attention-memory", "states", "SPEC",      \
+            heed_memory_option,                                                                    \
+            "states; persistent:N, and N learned keys and values; compressed: mca:C, "             \
+            "linformer:K, linformer:K:shared"),                                                    \
         HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.position_bias, "position-bias",       \
                          "none", "SPEC", heed_bias_option,                                         \
                          "added to scores by distance: none, alibi, or table, learned; table:R "   \
                          "tells distances up to R apart"),                                         \
+        HEED_OPTION_INT(owner, at.attention.adaptive_span, "adaptive-span", "0", 0, 1000000, "S",  \
+                        "each head of self-attention learns how far it looks, at most S; 0: no "   \
+                        "limit"),                                                                  \
+        HEED_OPTION_REAL(owner, at.attention.span_penalty, "span-penalty", "2e-6", 0, 1, "X",      \
+                         "added to a token's loss for each position of the mean adaptive span"),   \
         HEED_OPTION_REAL(owner, at.attention.beta, "attention-beta", "0", 0, 1000, "B",            \
                          "sharpening of the cosine score; 0: learned"),                            \
         HEED_OPTION_REAL(owner, at.attention.dropout, "attention-dropout", "0", 0, 0.95, "P",      \

@@ -301,6 +301,16 @@ heed_tensor *heed_attention(heed_tape *t, heed_tensor *q, heed_tensor *k, heed_t
                             const heed_segments *queries, const heed_segments *keys,
                             const heed_attention_options *options);
 
+/* Adaptive span (Sukhbaatar et al. 2019) as a distance_bias (above): log m_h(x) with m_h(x) =
+ * clamp((R + S u_h - x) / R, 0, 1), -inf where m is 0, for distances x up to S + R.  u (H) ->
+ * (H,L); u is taken as 0 below 0 and 1 above 1, and gets no gradient that would take it further
+ * out. */
+typedef struct heed_span_options {
+    int64_t most, ramp; /* S, R */
+    bool causal;        /* L = S + R + 1; else both sides */
+} heed_span_options;
+heed_tensor *heed_span_bias(heed_tape *t, heed_tensor *u, const heed_span_options *options);
+
 /* phi of attention without weights: what queries and keys x (Dk) become, so that phi(q).phi(k)
  * stands for exp(q.k).  w_1 .. w_M are random directions. */
 typedef enum heed_feature_kind {

@@ -39,7 +39,9 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
         heed__score_of(l)->build(l, s);
     heed__local_p_build(l, s);
     heed__bias_build(l, s);
-    heed__memory_build(l, s);
+    heed__span_build(l, s);
+    if (heed__memory_form_of(o))
+        heed__memory_form_of(o)->build(l, s);
     heed__linear_build(l, s);
 }
 
@@ -54,23 +56,80 @@ heed_memory heed_attend_memory(heed_tape *t, const heed_attend_layer *l, heed_te
                          .segments = segments};
 }
 
+/* A pattern over a memory of which each key stands for `by` positions. */
+struct blocks {
+    heed_attend_options options;
+    int64_t by;
+};
+
+static int ranges_of_blocks(const void *context, int head, int64_t i, int64_t queries, int64_t keys,
+                            heed_key_range *out)
+{
+    const struct blocks *b = context;
+    const bool causal = b->options.causal;
+    const int64_t block = causal ? heed__max(0, (i + 1) / b->by - 1) : i / b->by;
+    const heed__pattern_query q = {.layer = b->options.layer,
+                                   .head = head,
+                                   .i = block,
+                                   .queries = queries / b->by + 1,
+                                   .keys = keys,
+                                   .causal = causal};
+    return heed__pattern_ranges(&b->options.pattern, &q, out);
+}
+
+/* The layer's pattern, or that of the spans as they are now, or one of blocks; ranges NULL: all
+ * keys.  False after an error of the tape. */
+static bool pattern_of(heed_tape *t, const heed_attend_layer *l, int64_t keys, int64_t by,
+                       heed_key_pattern *p)
+{
+    const heed_attend_options *o = &l->options;
+    *p = (heed_key_pattern){0};
+    if (!l->span && heed__pattern_is_whole(&o->pattern))
+        return true;
+    *p = heed__key_pattern(o, keys);
+    if (!l->span && by == 1)
+        return true;
+    struct blocks *b = heed_arena_allocate(heed_tape_arena(t), sizeof *b);
+    if (!b) {
+        heed_tape_fail(t, HEED_MEMORY, "attention: no memory for a pattern");
+        return false;
+    }
+    *b = (struct blocks){*o, by};
+    if (l->span) {
+        b->options.pattern = heed__span_pattern(o, heed__span_reach(o, heed_tensor_data(l->span)));
+        *p = heed__key_pattern(&b->options, keys);
+    } else {
+        p->ranges = ranges_of_blocks;
+        p->context = b;
+    }
+    return true;
+}
+
 /* Score, softmax and mixture at once. */
 static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
-                                 const heed_memory *m, bool causal, const heed_pairs *p,
+                                 const heed_memory *memory, bool causal, const heed_pairs *p,
                                  const heed_attend_extra *extra)
 {
     const heed_attend_options *o = &l->options;
     const heed__score *score = heed__score_of(l);
-    const heed_key_pattern pattern = heed__key_pattern(o, p->keys->longest);
+    const heed__memory_form *form = heed__memory_form_of(o);
+    heed_memory m = *memory;
+    heed__compressed compressed = {.by = 1};
+    heed_key_pattern pattern;
+    if (form && form->compress && !form->compress(t, l, &m, p->queries, causal, &compressed))
+        return NULL;
+    if (!pattern_of(t, l, m.segments->longest, compressed.by, &pattern))
+        return NULL;
     return heed_attention(
-        t, q, m->keys, m->values, p->queries, p->keys,
+        t, q, m.keys, m.values, p->queries, m.segments,
         &(heed_attention_options){
             .heads = p->heads,
             .kv_heads = o->kv_heads,
-            .causal = causal,
+            .causal = causal && !(form && form->compress),
             .scale = score->scaled ? 0 : 1,
             .dropout = o->dropout,
-            .pattern = heed__pattern_is_whole(&o->pattern) ? NULL : &pattern,
+            .pattern = pattern.ranges ? &pattern : NULL,
+            .visible = compressed.visible,
             .bias = extra->bias,
             .distance_bias = heed__bias_by_distance(
                 t, l, causal, heed__max(p->queries->longest, p->keys->longest)),

@@ -52,6 +52,18 @@ typedef struct heed__linear_form {
     double gate_bias; /* added to it, learned from there; 0: none */
 } heed__linear_form;
 
+/* What a memory that compresses says besides its keys and values. */
+typedef struct heed__compressed {
+    int64_t by;             /* positions that a key stands for; 0: a pattern means nothing */
+    const int32_t *visible; /* ops.h: heed_attention_options; NULL: all */
+} heed__compressed;
+typedef struct heed__memory_form {
+    void (*build)(heed_attend_layer *l, heed_scope s);
+    /* Replaces what is in m; false after an error of the tape.  NULL: it stays. */
+    bool (*compress)(heed_tape *t, const heed_attend_layer *l, heed_memory *m,
+                     const heed_segments *queries, bool causal, heed__compressed *out);
+} heed__memory_form;
+
 /* A row of a table: its facts, and what its slot asks of it. */
 typedef struct heed__slot_row {
     heed_attention_info info;
@@ -60,6 +72,7 @@ typedef struct heed__slot_row {
     heed__linear_form (*linear)(const heed_term *term); /* of normalisers that form no weights */
     /* Refuses numbers that do not go together; NULL: all do. */
     heed_status (*check)(const heed_term *term, heed_error *err);
+    const heed__memory_form *memory; /* of memories; NULL: the states */
 } heed__slot_row;
 
 /* Every row, slot by slot, in the order of its heed_..._kind.  A new mechanism is a file that has
@@ -68,6 +81,8 @@ typedef struct heed__slot_row {
     X(queries_all)                                                                                 \
     X(memory_states)                                                                               \
     X(memory_persistent)                                                                           \
+    X(memory_mca)                                                                                  \
+    X(memory_linformer)                                                                            \
     X(pattern_global)                                                                              \
     X(pattern_band)                                                                                \
     X(pattern_local_m)                                                                             \
@@ -92,6 +107,7 @@ typedef struct heed__slot_row {
     X(bias_none)                                                                                   \
     X(bias_alibi)                                                                                  \
     X(bias_table)                                                                                  \
+    X(bias_span)                                                                                   \
     X(normaliser_soft)                                                                             \
     X(normaliser_hard)                                                                             \
     X(normaliser_elu)                                                                              \
@@ -214,8 +230,19 @@ heed_tensor *heed__attend_linear(heed_tape *t, const heed_attend_layer *l,
                                  const heed__linear_form *form, heed_tensor *q,
                                  const heed_memory *m, const heed_segments *queries, bool causal);
 
-/* ---- memories: memory_persistent.c ---- */
+/* ---- adaptive span: bias_span.c ---- */
 
-void heed__memory_build(heed_attend_layer *l, heed_scope s);
+void heed__span_build(heed_attend_layer *l, heed_scope s);
+/* z of a head with this parameter. */
+double heed__span_of(const heed_attend_options *o, double share);
+/* The largest distance that any head sees, and the band that has them all; share (H). */
+int64_t heed__span_reach(const heed_attend_options *o, const heed_real *share);
+heed_slot_spec heed__span_pattern(const heed_attend_options *o, int64_t reach);
+heed_span_options heed__span_options(const heed_attend_options *o, bool causal);
+heed_tensor *heed__span_bias(heed_tape *t, const heed_attend_layer *l, bool causal);
+
+/* ---- memories: memory_*.c ---- */
+
+const heed__memory_form *heed__memory_form_of(const heed_attend_options *o);
 
 #endif

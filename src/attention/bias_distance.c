@@ -65,6 +65,8 @@ heed_tensor *heed__bias_by_distance(heed_tape *t, const heed_attend_layer *l, bo
                                     int64_t longest)
 {
     const heed_attend_options *o = &l->options;
+    if (l->span)
+        return heed__span_bias(t, l, causal);
     if (heed__slot_kind(&o->position_bias) != HEED_BIAS_ALIBI)
         return l->distance;
     const int64_t r = longest > 1 ? longest - 1 : 0, cols = columns(causal, r);

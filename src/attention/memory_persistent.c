@@ -6,6 +6,16 @@
 
 #include "nn/params.h"
 
+static void build(heed_attend_layer *l, heed_scope s)
+{
+    const heed_attend_options *o = &l->options;
+    const heed_init normal = {HEED_INIT_NORMAL, 1};
+    const int64_t n = o->memory.term[0].number[0];
+    s = heed_scope_enter(s, "persistent");
+    l->shared_k = heed_param(s, "k", HEED_SHAPE(n, o->key_d), normal);
+    l->shared_v = heed_param(s, "v", HEED_SHAPE(n, o->value_d), normal);
+}
+
 const heed__slot_row heed__memory_persistent = {
     .info = {.slot = HEED_SLOT_MEMORY,
              .name = "persistent",
@@ -16,17 +26,6 @@ const heed__slot_row heed__memory_persistent = {
              .can = (HEED__CAN_USUAL & ~HEED_CAN_LOGS) | HEED_CAN_FUSED,
              .needs = 1,
              .takes = 1,
-             .number = {{1, 65536, 0}}},
+             .number = {{1, 65536, 0, NULL}}},
+    .memory = &(const heed__memory_form){.build = build},
 };
-
-void heed__memory_build(heed_attend_layer *l, heed_scope s)
-{
-    const heed_attend_options *o = &l->options;
-    const heed_init normal = {HEED_INIT_NORMAL, 1};
-    if (heed__slot_kind(&o->memory) != HEED_MEMORY_PERSISTENT)
-        return;
-    const int64_t n = o->memory.term[0].number[0];
-    s = heed_scope_enter(s, "persistent");
-    l->shared_k = heed_param(s, "k", HEED_SHAPE(n, o->key_d), normal);
-    l->shared_v = heed_param(s, "v", HEED_SHAPE(n, o->value_d), normal);
-}

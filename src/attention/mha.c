@@ -104,6 +104,7 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
                                              .longest = o->longest,
                                              .causal = o->causal,
                                              .dropout = o->dropout,
+                                             .span_penalty = o->span_penalty,
                                              .layer = o->layer});
     heed_linear_build(&l->out, heed_scope_enter(s, "out"), h * o->d_v, o->d, HEED_IDENTITY,
                       o->bias);

@@ -106,6 +106,8 @@ static heed_status check_kinds(const heed_attend_options *o, heed_error *err)
 static heed_status check_sizes(const heed_attend_options *o, heed_error *err)
 {
     const int heads = o->heads ? o->heads : 1, kv_heads = o->kv_heads ? o->kv_heads : heads;
+    const heed_attention_info *memory =
+        &heed__row_of(HEED_SLOT_MEMORY, heed__slot_kind(&o->memory))->info;
     if (heads < 1 || o->query_d < 1 || o->key_d < 1 || o->query_d % heads || o->d < 0 ||
         o->d % heads)
         return heed__fail(err, HEED_ARGUMENT,
@@ -129,11 +131,15 @@ static heed_status check_sizes(const heed_attend_options *o, heed_error *err)
                           "attention: location needs `longest`, the keys that a segment may have, "
                           "found %lld",
                           (long long)o->longest);
-    if (heed__slot_kind(&o->memory) == HEED_MEMORY_PERSISTENT && o->value_d < 1)
+    if (heed__memory_form_of(o) && o->value_d < 1)
         return heed__fail(err, HEED_ARGUMENT,
-                          "attention: persistent memory needs `value_d`, the columns of values, "
-                          "found %lld",
-                          (long long)o->value_d);
+                          "attention: %s memory needs `value_d`, the columns of values, found %lld",
+                          memory->name, (long long)o->value_d);
+    if (heed__slot_kind(&o->memory) == HEED_MEMORY_LINFORMER && o->longest < 1)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: linformer needs `longest`, the positions that a segment may "
+                          "have, found %lld",
+                          (long long)o->longest);
     return HEED_OK;
 }
 
@@ -142,8 +148,11 @@ static heed_status check_fused(const heed_attend_options *o, heed_error *err)
 {
     const heed_attention_info *bias =
         &heed__row_of(HEED_SLOT_BIAS, heed__slot_kind(&o->position_bias))->info;
+    const heed_attention_info *memory =
+        &heed__row_of(HEED_SLOT_MEMORY, heed__slot_kind(&o->memory))->info;
     const int heads = o->heads ? o->heads : 1;
     const char *what = heed__slot_kind(&o->memory) == HEED_MEMORY_PERSISTENT  ? "persistent memory"
+                       : heed__memory_form_of(o)                              ? memory->name
                        : heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE ? bias->name
                        : o->kv_heads && o->kv_heads != heads ? "fewer heads of keys than of queries"
                                                              : NULL;
@@ -169,11 +178,47 @@ static heed_status check_fused(const heed_attend_options *o, heed_error *err)
     return HEED_OK;
 }
 
+const heed__memory_form *heed__memory_form_of(const heed_attend_options *o)
+{
+    return heed__row_of(HEED_SLOT_MEMORY, heed__slot_kind(&o->memory))->memory;
+}
+
+/* Of memories of which a key stands for many positions, and of spans. */
+static heed_status check_places(const heed_attend_options *o, heed_error *err)
+{
+    const heed_attention_info *memory =
+        &heed__row_of(HEED_SLOT_MEMORY, heed__slot_kind(&o->memory))->info;
+    const heed_attention_info *bias =
+        &heed__row_of(HEED_SLOT_BIAS, heed__slot_kind(&o->position_bias))->info;
+    const heed__memory_form *form = heed__memory_form_of(o);
+    const bool whole = heed__pattern_is_whole(&o->pattern);
+    char text[HEED__ROWS_TEXT];
+    if (o->causal && !(memory->can & HEED_CAN_CAUSAL))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s mixes all positions and cannot be causal: use %s, or an "
+                          "encoder alone",
+                          memory->name,
+                          heed__rows_that_can(HEED_SLOT_MEMORY, HEED_CAN_CAUSAL, text));
+    if (form && form->compress && heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: a key of %s has no position that the bias %s could be about: "
+                          "use the bias none",
+                          memory->name, bias->name);
+    if (!whole && heed__slot_kind(&o->memory) == HEED_MEMORY_LINFORMER)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: a key of linformer has no position: use the pattern global");
+    if (!whole && heed__slot_kind(&o->position_bias) == HEED_BIAS_SPAN)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: an adaptive span is a pattern of its own: use the pattern "
+                          "global");
+    return HEED_OK;
+}
+
 heed_status heed__attend_check(const heed_attend_options *o, heed_error *err)
 {
     heed_status status = check_kinds(o, err);
     if (status || (status = check_sizes(o, err)) || (status = heed__linear_check(o, err)) ||
-        (status = check_fused(o, err)))
+        (status = check_fused(o, err)) || (status = check_places(o, err)))
         return status;
     const heed_attention_info *score = &heed__row_of(HEED_SLOT_SCORE, o->score)->info;
     const heed_attention_info *pattern =

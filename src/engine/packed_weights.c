@@ -12,6 +12,7 @@
 #include "kernel/delta_head.h"
 #include "kernel/linear_head.h"
 #include "kernel/rotary_rows.h"
+#include "kernel/span_mask.h"
 #include "kernel/unit_row.h"
 #include "text/special_ids.h"
 
@@ -67,7 +68,8 @@ static bool slots_fit(const heed_mha_layer *l)
         o->score == HEED_SCORE_GENERAL && !heed_positions_are_rotary(l->options.positions);
     return (o->score == HEED_SCORE_SCALED_DOT || o->score == HEED_SCORE_DOT ||
             o->score == HEED_SCORE_COSINE || folds) &&
-           (heed__attend_can(o) & HEED_CAN_FUSED || heed__linear_form_of(o, NULL));
+           (heed__attend_can(o) & HEED_CAN_FUSED || heed__linear_form_of(o, NULL)) &&
+           !(heed__memory_form_of(o) && heed__memory_form_of(o)->compress);
 }
 
 static bool stack_fits(const heed_stack *s, bool decodes)
@@ -115,10 +117,31 @@ static int pack_rotary(heed__weights *w, const heed_mha_options *o)
     return i;
 }
 
-/* ALiBi's slopes, or the table of biases by distance. */
-static void pack_bias(heed__weight_source *s, heed__attend_form *form, const heed_attend_layer *l)
+/* Spans as they have been learned: a table, and a pattern that reaches as far as the longest. */
+static void pack_spans(heed__weight_source *s, heed__packed_attention *to,
+                       const heed_attend_layer *l)
 {
     const heed_attend_options *o = &l->options;
+    const heed_span_options span = heed__span_options(o, o->causal);
+    const heed_real *share = heed__source_copy(s, l->span);
+    const int64_t columns = heed__span_columns(span.most, span.ramp, span.causal);
+    heed_real *bias = share ? heed__source_take(s, o->heads * columns, sizeof *bias) : NULL;
+    for (int h = 0; bias && h < o->heads; h++)
+        heed__span_mask(bias + h * columns, (double)share[h], span.most, span.ramp, span.causal);
+    to->form.bias = bias;
+    to->form.columns = columns;
+    if (bias)
+        to->pattern = heed__span_pattern(o, heed__span_reach(o, share));
+}
+
+/* ALiBi's slopes, or the table of biases by distance. */
+static void pack_bias(heed__weight_source *s, heed__packed_attention *to,
+                      const heed_attend_layer *l)
+{
+    const heed_attend_options *o = &l->options;
+    heed__attend_form *form = &to->form;
+    if (l->span)
+        pack_spans(s, to, l);
     if (l->distance) {
         form->bias = heed__source_copy(s, l->distance);
         form->columns = heed_tensor_cols(l->distance);
@@ -237,7 +260,7 @@ static void pack_attention(heed__weight_source *s, heed__weights *w, heed__packe
     to->pattern = l->attend.options.pattern;
     to->by_head = heed__pattern_by_head(&to->pattern);
     pack_linear(s, to, &l->attend);
-    pack_bias(s, &to->form, &l->attend);
+    pack_bias(s, to, &l->attend);
     place_cell(stack, to, o->cross);
     pack_shared(s, to, &l->attend);
     to->plain =

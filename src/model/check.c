@@ -120,6 +120,8 @@ static const struct {
     {"heads", STACKS},
     {"kv-heads", STACKS},
     {"position-bias", STACKS},
+    {"adaptive-span", STACKS},
+    {"span-penalty", STACKS},
     {"d-k", STACKS},
     {"d-v", STACKS},
     {"ff-dropout", STACKS},

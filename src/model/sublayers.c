@@ -84,6 +84,9 @@ static heed_tensor *attend(heed_tape *t, const heed_sublayer *s, heed_tensor *x,
 static heed_tensor *apply_self(heed_tape *t, const heed_sublayer *s, heed_tensor *x,
                                heed_flow *flow)
 {
+    heed_tensor *penalty = heed_attend_penalty(t, &s->as.mha.attend, flow->rows->rows);
+    if (penalty)
+        flow->penalty = flow->penalty ? heed_add(t, flow->penalty, penalty) : penalty;
     return attend(t, s, x, x, s->as.mha.options.causal ? HEED_DECODER_SELF : HEED_ENCODER_SELF,
                   flow->rows, flow->rows, flow->recorder);
 }

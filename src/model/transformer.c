@@ -40,6 +40,12 @@ static int score_of(const heed_model_config *c)
     return scaled && !c->transformer.scale_scores ? HEED_SCORE_DOT : c->attention.score;
 }
 
+heed_slot_spec heed__position_bias(const heed_model_config *c)
+{
+    const heed_slot_spec span = HEED_ONE(HEED_BIAS_SPAN, {c->attention.adaptive_span});
+    return c->attention.adaptive_span ? span : c->attention.position_bias;
+}
+
 /* 3.2.2 Multi-head attention, 3.3 Position-wise feed-forward networks: what they are made of. */
 static heed_sublayer_options sublayer(const heed_model_config *c, int layer, bool causal)
 {
@@ -54,7 +60,8 @@ static heed_sublayer_options sublayer(const heed_model_config *c, int layer, boo
                                            .score = score_of(c),
                                            .memory = c->attention.memory,
                                            .pattern = c->attention.pattern,
-                                           .position_bias = c->attention.position_bias,
+                                           .position_bias = heed__position_bias(c),
+                                           .span_penalty = c->attention.span_penalty,
                                            .normaliser = c->attention.normaliser,
                                            .beta = c->attention.beta,
                                            .longest = c->longest,
@@ -86,7 +93,8 @@ void heed__add_layer(heed_stack *s, heed_scope scope, const heed_model_config *c
 {
     const heed_sublayer_options o = sublayer(c, layer, causal);
     add_self(s, scope, c, &o);
-    heed_stack_append(s, heed_scope_enter(scope, "ffn"), &heed__ffn_sublayer, &o);
+    if (c->transformer.ff)
+        heed_stack_append(s, heed_scope_enter(scope, "ffn"), &heed__ffn_sublayer, &o);
 }
 
 /* "the decoder inserts a third sub-layer, which performs multi-head attention over the output of
@@ -97,7 +105,8 @@ static void add_decoder_layer(heed_stack *s, heed_scope scope, const heed_model_
     const heed_sublayer_options o = sublayer(c, layer, true);
     add_self(s, scope, c, &o);
     heed_stack_append(s, heed_scope_enter(scope, "cross"), &heed__cross_sublayer, &o);
-    heed_stack_append(s, heed_scope_enter(scope, "ffn"), &heed__ffn_sublayer, &o);
+    if (c->transformer.ff)
+        heed_stack_append(s, heed_scope_enter(scope, "ffn"), &heed__ffn_sublayer, &o);
 }
 
 void heed__add_final_norm(heed_stack *s, heed_scope scope, const heed_model_config *c)

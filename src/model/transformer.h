@@ -6,9 +6,11 @@
 #include "model/model_class.h"
 
 /* transformer.c */
-/* Self-attention and feed-forward network, under scope. */
+/* Self-attention and, unless its width is 0, feed-forward network, under scope. */
 void heed__add_layer(heed_stack *s, heed_scope scope, const heed_model_config *c, int layer,
                      bool causal);
+/* What stands in the slot: an adaptive span, or what the slot's own option says. */
+heed_slot_spec heed__position_bias(const heed_model_config *c);
 /* The norm of a stack's output, which pre-norm has. */
 void heed__add_final_norm(heed_stack *s, heed_scope scope, const heed_model_config *c);
 /* Declares "embedding.*"; without a vocabulary it reads c->features columns. */

@@ -49,6 +49,11 @@ static heed_status check_slots(const heed_model_config *config, heed_error *err)
         status = check_slot(HEED_SLOT_NORMALISER, &a->normaliser, "attention-normaliser", err);
     if (status)
         return status;
+    if (a->adaptive_span && heed__slot_kind(&a->position_bias) != HEED_BIAS_NONE)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "--adaptive-span %lld takes the place of a position bias: use "
+                          "--position-bias none",
+                          (long long)a->adaptive_span);
     if (c->kv_heads && c->heads % c->kv_heads)
         return heed__fail(err, HEED_ARGUMENT,
                           "--kv-heads %lld does not divide --heads %lld: use a divisor, or 0 for "
@@ -60,7 +65,7 @@ static heed_status check_slots(const heed_model_config *config, heed_error *err)
     heed_attend_options o = {.score = a->score,
                              .memory = a->memory,
                              .pattern = a->pattern,
-                             .position_bias = a->position_bias,
+                             .position_bias = heed__position_bias(config),
                              .normaliser = a->normaliser,
                              .heads = (int)c->heads,
                              .kv_heads = (int)shared,
@@ -141,6 +146,26 @@ static double table_rows(const heed_model_config *c)
     return pieces + outputs + (double)c->features;
 }
 
+/* What a memory of its own adds to a layer whose keys and values have so many columns. */
+static double memory_size(const heed_model_config *config, double key_d, double value_d)
+{
+    const heed_transformer_config *c = &config->transformer;
+    const heed_slot_spec *memory = &config->attention.memory;
+    const double n = (double)memory->term[0].number[0];
+    const double heads = (double)(c->kv_heads ? c->kv_heads : c->heads);
+    switch ((heed_memory_kind)heed__slot_kind(memory)) {
+    case HEED_MEMORY_PERSISTENT:
+        return n * (key_d + value_d);
+    case HEED_MEMORY_MCA:
+        return n * (key_d * key_d + value_d * value_d) / heads + key_d + value_d;
+    case HEED_MEMORY_LINFORMER:
+        return (memory->term[0].number[1] ? 1 : 2) * n * (double)config->longest;
+    case HEED_MEMORY_STATES:
+        break;
+    }
+    return 0;
+}
+
 heed__model_size heed__transformer_size(const heed_model_config *config)
 {
     const heed_transformer_config *c = &config->transformer;
@@ -148,12 +173,10 @@ heed__model_size heed__transformer_size(const heed_model_config *config)
     const double d_k = heads * (double)(c->d_k ? c->d_k : config->d / c->heads);
     const double d_v = heads * (double)(c->d_v ? c->d_v : config->d / c->heads);
     const double shared = c->kv_heads ? (double)c->kv_heads / heads : 1;
-    const heed_slot_spec *memory = &config->attention.memory;
-    const double rows =
-        heed__slot_kind(memory) == HEED_MEMORY_PERSISTENT ? (double)memory->term[0].number[0] : 0;
     const bool location = config->attention.score == HEED_SCORE_LOCATION;
     const double places = location ? d_k * (double)config->longest : 0;
-    const double attention = d * (d_k + d_v) * (1 + shared) + places + rows * shared * (d_k + d_v),
+    const double attention = d * (d_k + d_v) * (1 + shared) + places +
+                             memory_size(config, shared * d_k, shared * d_v),
                  own = c->decoder_unit == HEED_DECODER_UNIT_SSRU ? 2 * d * d : attention,
                  ffn = (c->ff_gated ? 3 : 2) * d * (double)c->ff,
                  cross = config->arch == HEED_ARCH_TRANSFORMER ? attention : 0;

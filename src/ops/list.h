@@ -67,6 +67,7 @@
     X(attention)                                                                                   \
     X(linear_attention)                                                                            \
     X(delta_attention)                                                                             \
+    X(span_bias)                                                                                   \
     X(rotary)                                                                                      \
     X(pairs_dot)                                                                                   \
     X(pairs_additive)                                                                              \

@@ -216,6 +216,11 @@ static bool is_adam(const heed_language_recipe *r)
     return r->train.loop.optimizer == HEED_ADAM || r->train.loop.optimizer == HEED_ADAMW;
 }
 
+static bool learns_spans(const heed_language_recipe *r)
+{
+    return r->model.attention.adaptive_span > 0;
+}
+
 static bool compares_angles(const heed_language_recipe *r)
 {
     return r->model.attention.score == HEED_SCORE_COSINE;
@@ -259,6 +264,7 @@ static const struct {
     {"hold-out", holds_out, "is for training without --valid-text"},
     {"beta1", is_adam, "needs --optimizer adam or adamw"},
     {"beta2", is_adam, "needs --optimizer adam or adamw"},
+    {"span-penalty", learns_spans, "needs --adaptive-span"},
     {"attention-beta", compares_angles, "needs --attention-score cosine"},
     {"scale-scores", scales, "needs --attention-score scaled-dot"},
     {"rope-base", turns, "needs --positions rotary or rotary-neighbours"},

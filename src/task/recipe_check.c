@@ -117,6 +117,11 @@ static bool scales(const heed_recipe *r)
     return r->model.attention.score == HEED_SCORE_SCALED_DOT;
 }
 
+static bool learns_spans(const heed_recipe *r)
+{
+    return r->model.attention.adaptive_span > 0;
+}
+
 static bool compares_angles(const heed_recipe *r)
 {
     return r->model.attention.score == HEED_SCORE_COSINE;
@@ -167,6 +172,7 @@ static const struct {
     {"attention-memory", attends, ATTENDS},
     {"attention-dropout", attends, ATTENDS},
     {"attention-beta", attends, ATTENDS},
+    {"span-penalty", learns_spans, "needs --adaptive-span"},
     {"attention-beta", compares_angles, "needs --attention-score cosine"},
     {"scale-scores", scales, "needs --attention-score scaled-dot"},
     {"rope-base", turns, "needs --positions rotary or rotary-neighbours"},
