@@ -39,7 +39,8 @@ static const heed_option fields[] = {
     HEED_OPTION_TEXT(struct translate_settings, alignment_head, "alignment-head", NULL,
                      "LAYER[.HEAD]",
                      "attention that --alignments reads, from 1; without a head the sum of the "
-                     "layer's; if not given, the last decoder layer but one of three or more"),
+                     "layer's; if not given, the head that agrees best with the text that the "
+                     "model keeps, without any the last decoder layer but one of three or more"),
     HEED_OPTION_BOOL(struct translate_settings, shortlist, "shortlist", NULL,
                      "look only at pieces that 'heed shortlist' found likely for each line: faster "
                      "where the vocabulary is large"),

@@ -202,11 +202,25 @@ static heed_status label(struct view *v, const heed_batch *b, bool pieces, heed_
 
 /* ---- out ---- */
 
+/* -1: as the picture finds best; tr is NULL for a model that does not translate. */
+static int64_t best_map(const heed_translator *tr, const heed_attention_picture *p, heed_error *err)
+{
+    int layer, head;
+    int64_t best = -1;
+    if (!tr || heed_translator_best_head(tr, &layer, &head, err))
+        return -1;
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->maps[i].kind == HEED_CROSS && p->maps[i].layer + 1 == layer &&
+            p->maps[i].head + 1 == head)
+            best = i;
+    return best;
+}
+
 static int64_t find_map(const struct inspect_settings *s, const heed_attention_picture *p,
-                        heed_error *err)
+                        const heed_translator *tr, heed_error *err)
 {
     if (!s->layer)
-        return -1;
+        return best_map(tr, p, err);
     int layers = 0, heads = 0;
     for (int64_t i = 0; i < p->count; i++) {
         const heed_attention_map *m = &p->maps[i];
@@ -294,9 +308,10 @@ static bool coloured(int colour)
     return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-static heed_status show(const struct inspect_settings *s, struct view *v, heed_error *err)
+static heed_status show(const struct inspect_settings *s, const heed_translator *tr, struct view *v,
+                        heed_error *err)
 {
-    int64_t large = find_map(s, &v->picture, err);
+    int64_t large = find_map(s, &v->picture, tr, err);
     if (err->status)
         return err->status;
     if (s->output && write_picture(s, v, large, err))
@@ -333,7 +348,7 @@ bool inspect_attention(const struct inspect_settings *s, heed_translator *tr, he
         if (heed_engine_attention(heed_translator_engine(tr), &v.pair.source, &v.pair.target, arena,
                                   &v.picture.maps, &v.picture.count, &err) == HEED_OK &&
             label(&v, &batch, s->pieces, &err) == HEED_OK)
-            show(s, &v, &err);
+            show(s, tr, &v, &err);
     }
     if (err.status)
         complain("%s", err.text);
@@ -413,7 +428,7 @@ bool inspect_text(const struct inspect_settings *s, heed_arena *arena)
                           ? HEED_ENCODER_SELF
                           : HEED_DECODER_SELF;
         if (!look(&v, s, m.engine, &err))
-            show(&single, &v, &err);
+            show(&single, NULL, &v, &err);
     }
     inspect_close(&m);
     if (err.status)

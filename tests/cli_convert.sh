@@ -62,8 +62,26 @@ for two in 'by.1 by.2' 'by.2.1 by.2.2' 'by.2 by.2.1'; do
     # shellcheck disable=SC2086
     ! cmp -s $two; verdict $? "two heads give the same alignments: $two"
 done
+# Catches a head that is not the one that aligns best: here each word comes from the word in its place.
+for head in 1.1 1.2; do
+    run translate --model int8 --alignments --alignment-head $head some
+    exits 0; mv out by.$head
+done
+right() { sed 's/.* ||| //' "$1" | tr ' ' '\n' | awk -F- '$1 == $2 { n++ } END { print n + 0 }'; }
+run translate --model int8 --alignments some
+exits 0; mv out by.default
+best=$(right by.default)
+for head in 1.1 1.2 2.1 2.2; do
+    [ "$((97 * $(right by.$head)))" -le "$((100 * best))" ]
+    verdict $? "head $head has $(right by.$head) words right, the default $best"
+done
+mv int8/sample.tsv kept
 run translate --model int8 --alignments some # of two layers the last
 exits 0; same out by.2
+printf 'no tab\n' >int8/sample.tsv
+run translate --model int8 --alignments some
+exits 1; mentions "no usable sentence pair in 'int8/sample.tsv'"
+mv kept int8/sample.tsv
 run translate --model int8 --alignments --n-best 2
 exits 0; [ "$(grep -c '^0 .*||| .*||| .*||| ' out)" = 1 ]
 verdict $? 'not the best alone is aligned'

@@ -49,9 +49,15 @@ heed_translator *heed_translator_new(const heed_model *m, const heed_vocab *sour
 void heed_translator_free(heed_translator *tr);
 const heed_engine *heed_translator_engine(const heed_translator *tr);
 /* From now on with word alignments: where the words of a translation looked in the source, in a
- * head of a decoder layer, or in all its heads together; both from 1.  Layer 0: the last but one of
- * three or more, which aligns best as a rule, else the last; head 0: all. */
+ * head of a decoder layer, or in all its heads together; both from 1.  Layer and head 0: the best
+ * head; layer 0 where that is not known: the last but one of three or more, which aligns best as a
+ * rule, else the last; head 0: all. */
 heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed_error *err);
+/* The head that looks most often where a lexicon, learned from the sample of its training text that
+ * lies in a model's directory, says that a piece of a translation comes from; head 0: all of the
+ * layer together do better; layer 0 where there is no sample, or nothing to choose. */
+heed_status heed_translator_best_head(const heed_translator *tr, int *layer, int *head,
+                                      heed_error *err);
 /* From now on with the shortlist that lies in the directory: faster where the vocabulary is large.
  * */
 heed_status heed_translator_use_shortlist(heed_translator *tr, const char *folder, heed_error *err);

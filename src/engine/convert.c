@@ -229,9 +229,9 @@ static void convert_found(struct conversion *c, const char *from, const char *to
 static void convert_own(struct conversion *c, const char *from, const char *to)
 {
     static const char *const text_files[] = {
-        "shared.spm",        "source.spm", "target.spm", "shared.vocab", "source.vocab",
-        "target.vocab",      "shared.yml", "source.yml", "target.yml",   HEED__NAMES_FILE,
-        HEED_SHORTLIST_FILE, "sample.tsv", "labels.txt"};
+        "shared.spm",        "source.spm",      "target.spm", "shared.vocab", "source.vocab",
+        "target.vocab",      "shared.yml",      "source.yml", "target.yml",   HEED__NAMES_FILE,
+        HEED_SHORTLIST_FILE, HEED__SAMPLE_FILE, "labels.txt"};
     heed_model_config config;
     heed_text_config text;
     heed_arena *arena = heed_arena_new(NULL, c->err);

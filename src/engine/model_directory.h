@@ -5,6 +5,9 @@
 #include "base/path.h"
 #include <heed/engine.h>
 
+/* A part of its training text. */
+#define HEED__SAMPLE_FILE "sample.tsv"
+
 /* The files of a directory's vocabularies; both paths are the same where they are one. */
 heed_status heed__vocabs_find(const char *folder, heed__pathname path[2], heed_error *err);
 

@@ -6,6 +6,7 @@
  * has them k times.  docs/RESULTS.md has the runs that decided. */
 #include "base/string.h"
 #include "data/corpus.h"
+#include "engine/model_directory.h"
 #include "task/defaults.h"
 #include "task/translation.h"
 

@@ -63,7 +63,6 @@ heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error 
 const char *const *heed__recipe_may_change(const heed_recipe *r);
 
 /* ---- rehearsal.c ---- */
-#define HEED__SAMPLE_FILE "sample.tsv"
 /* Mixes the sample that is kept in a folder into the corpus; nothing if there is none.  resumed:
  * the one that this run began with. */
 heed_status heed__rehearse(heed__translation *t, const char *folder, bool resumed, heed_error *err);

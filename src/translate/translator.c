@@ -79,6 +79,11 @@ static heed_status read_folder(heed_translator *tr, const char *folder, heed_err
     if (status)
         return status;
     heed_error own = {0};
+    tr->sample = heed__allocate(&tr->allocator, sizeof(heed__pathname), 1);
+    if (!tr->sample)
+        return heed__fail(err, HEED_MEMORY, "out of memory for a translator");
+    if (heed__pathname_in(tr->sample, folder, HEED__SAMPLE_FILE, err))
+        return HEED_ARGUMENT;
     tr->into = heed__language_of(folder);
     if (text.protects)
         tr->own_names = heed__names_open(names, &tr->allocator, &own);
@@ -141,6 +146,7 @@ void heed_translator_free(heed_translator *tr)
     heed__characters_free(tr->characters, &a);
     heed__names_free(tr->own_names);
     heed_vocabs_free(tr->own_source, tr->own_target);
+    heed__release(&a, tr->sample, sizeof(heed__pathname), 1);
     for (int i = 0; i < HEED__WINDOWS; i++)
         heed_arena_free(tr->window[i]);
     heed_arena_free(tr->lines);
@@ -165,6 +171,8 @@ heed_status heed_translator_align(heed_translator *tr, int layer, int head, heed
     if (layer < 0 || layer > last)
         return heed__fail(err, HEED_ARGUMENT, "there is no layer %d: the decoder has %d", layer,
                           last);
+    if (!layer && !head && heed_translator_best_head(tr, &layer, &head, err))
+        return err ? err->status : HEED_IO;
     layer = layer ? layer : last > 2 ? last - 1 : last;
     if (head < 0 || head > heads)
         return heed__fail(err, HEED_ARGUMENT,

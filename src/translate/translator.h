@@ -26,6 +26,7 @@ struct heed_translator {
     heed_vocab *own_source, *own_target; /* only where the translator opened them itself */
     bool aligns;
     int align_layer, align_head;             /* from 1; head 0: all */
+    char *sample;                            /* where its training text would lie; NULL: nowhere */
     bool shortlist;                          /* sessions use the engine's */
     int64_t trained_length, trained_longest; /* of heed_text_config; 0: not known */
     bool knows_placeholders, protects;       /* the model does; spans travel as such */
