@@ -41,6 +41,7 @@ bool score_texts(const char *model, const heed_option_list *files, int threads, 
     struct progress p;
     heed_text_score score;
     progress_begin(&p, json);
+    p.line.shown = heed_clock_seconds(); /* nothing is said of what is done at once */
     const heed_log_sink log = {progress_line, &p};
     heed_generator *g = heed_generator_open(model, threads, NULL, &err);
     const bool good =

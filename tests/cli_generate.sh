@@ -143,6 +143,13 @@ if [ -r "$stories/stories260K.bin" ]; then
     run generate --model "$stories" --temperature 0 --max-tokens 200 --threads 1
     exits 0
     says '^Once upon a time, there was a little girl named Lily. She loved to play outside in the park. One day, she saw a big, red ball. She wanted to play with it, but it was too high.$'
+    run train --model tuned --from "$stories" --text text.txt --max-updates 2 --threads 1
+    exits 0
+    run generate --model tuned --prompt 'Once upon' --max-tokens 5 --temperature 0
+    exits 0; prints 'Once upon a time, there was'
+    run score --model "$stories" --text text.txt --threads 1
+    exits 0; says "perplexity"
+    run generate --model "$stories" --temperature 0 --max-tokens 200 --threads 1
     says "^Lily's mom said, \"Lily, let's go to the park.\" Lily was sad and didn't know what to do."
 else
     echo 'skipped: greedy text of stories260K; DATA=DIR has the folder stories260K'

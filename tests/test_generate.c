@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "failing_allocator.h"
+
 #define CONTEXT 12
 #define NEAR (sizeof(heed_real) == 8 ? 1e-9 : 2e-4)
 
@@ -492,6 +494,36 @@ static void test_sink(void **state)
     }
 }
 
+/* Catches memory that is lost, or a crash, where the n-th call for memory fails. */
+static void test_memory(void **state)
+{
+    const struct place *p = *state;
+    static const char *const form[] = {"--tokens", "characters", "--attention-pattern", "band:3",
+                                       NULL};
+    const char *const paths[] = {p->text};
+    heed_generate_options o = greedy;
+    o.temperature = 1;
+    o.max_tokens = 20;
+    make_model(p, form);
+    bool done = false;
+    for (int n = 1; !done && n < 2000; n += n < 200 ? 1 : 7) {
+        struct failing failing = {.fail_at = n};
+        const heed_allocator a = failing_allocator(&failing);
+        heed_error err = {0};
+        heed_generation out[3];
+        heed_text_score score;
+        heed_arena *arena = heed_arena_new(NULL, NULL);
+        heed_generator *g = heed_generator_open(p->model, 1, &a, &err);
+        if (g && !heed_generate(g, "the", 3, &o, 3, NULL, arena, out, &err))
+            done = !heed_generator_score(g, paths, 1, NULL, NULL, NULL, &score, &err);
+        assert_int_equal(err.status, done ? HEED_OK : HEED_MEMORY);
+        heed_generator_free(g);
+        heed_arena_free(arena);
+        assert_int_equal(failing.held, 0);
+    }
+    assert_true(done);
+}
+
 /* Catches options that are taken as they are, whatever they say. */
 static void test_refuses(void **state)
 {
@@ -526,8 +558,8 @@ static void test_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_oracle),    TEST(test_samples), TEST(test_distribution),
-        TEST(test_streaming), TEST(test_sink),    TEST(test_refuses),
+        TEST(test_oracle), TEST(test_samples), TEST(test_distribution), TEST(test_streaming),
+        TEST(test_sink),   TEST(test_refuses), TEST(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

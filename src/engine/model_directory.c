@@ -198,8 +198,11 @@ heed_status heed_model_describe(const char *folder, const heed_model_config *mod
     struct description d = {.model = *model, .text = *text, .format = FORMAT};
     heed_error failed = {0};
     heed_arena *arena = heed_arena_new(NULL, &failed);
-    const bool ids = arena && write_ids(&model->ids.source, arena, &d.source_ids) &&
-                     write_ids(&model->ids.target, arena, &d.target_ids);
+    /* A side without a vocabulary has no special tokens. */
+    const bool ids =
+        arena &&
+        (!model->source_vocabulary || write_ids(&model->ids.source, arena, &d.source_ids)) &&
+        (!model->target_vocabulary || write_ids(&model->ids.target, arena, &d.target_ids));
     const char *json = ids ? heed_option_config(&written_set, &d, arena) : NULL;
     if (!json)
         heed__fail(&failed, HEED_MEMORY, "out of memory for writing '%s'", path);

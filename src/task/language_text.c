@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define VOCAB_LINES 2000000 /* as `heed vocab` takes */
+#define MUCH 20000000       /* bytes that take long enough to say so */
 
 /* ---- files ---- */
 
@@ -160,6 +161,9 @@ static heed_status check_length(const heed__token_stream *s, const char *which, 
 heed_status heed__language_read_text(heed__language_run *t, heed_error *err)
 {
     const bool held = !t->recipe.train.valid_text.count;
+    if (t->files.bytes > MUCH)
+        heed__language_say(t, HEED_LOG_INFO, "cutting %lld MB of text into tokens",
+                           (long long)(t->files.bytes / 1000000));
     heed_status status =
         heed__token_stream_read(&t->train, t->vocab, &t->files,
                                 held ? HEED__KEPT_LINES : HEED__ALL_LINES, &t->hooks.log, err);
