@@ -53,6 +53,19 @@ exits 0; [ "$(wc -l <out)" -gt 1 ]; verdict $? 'no line end where a line ends'
 run generate --model m --prompt 'The man' --max-tokens 5 --timing
 exits 0; mentions '5 tokens in'
 
+# Catches a program of the library's that writes something else.
+story=$(dirname "$heed")/examples/story
+if [ -x "$story" ]; then
+    what='examples/story'
+    "$story" m The >out 2>err
+    rc=$?; exits 0; says '^The'; says '^-- [0-9]* tokens$'; sed '/^-- /d' out >told
+    run generate --model m --prompt The --max-tokens 200 --threads 1
+    same told out
+    what='examples/story without a model'
+    "$story" >out 2>err
+    rc=$?; exits 1; mentions 'story: '
+fi
+
 # Catches a context that ends where it is full: 32 tokens, and a prompt that is longer.
 run generate --model m --prompt "$(head -n 3 text.txt)" --max-tokens 200 --json --temperature 0
 exits 0; says '"stop":"length"'; tokens=$(sed 's/.*"tokens":\[\([^]]*\)\].*/\1/' out | tr ',' '\n' | wc -l)
