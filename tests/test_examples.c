@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "failing_allocator.h"
+#include "fuzz/fuzz_examples.c"
 #include "temp_folder.h"
 
 #define LABELS                                                                                     \
@@ -219,6 +221,56 @@ static void test_files(void **state)
     assert_non_null(strstr(err.text, "absent"));
 }
 
+/* Catches a crash or a leak where memory is short, at any call. */
+static void test_short_memory(void **state)
+{
+    (void)state;
+    static const char *const text[] = {"yes\ta\tb\nno\tc\td\n", "1\ta\tb\n",
+                                       "a O\nb B-x\n\nc I-x\n"};
+    for (int kind = 0; kind < 3; kind++) {
+        const char *const paths[] = {in_folder("memory")};
+        const heed_examples_options o = {.kind = (heed_examples_kind)kind};
+        struct failing f = {.fail_at = 0};
+        const heed_allocator a = failing_allocator(&f);
+        write_plain(paths[0], text[kind], strlen(text[kind]));
+        heed_examples *x = heed_examples_open(paths, 1, &o, NULL, &a, NULL);
+        assert_non_null(x);
+        heed_examples_free(x);
+        const int calls = f.calls;
+        assert_true(calls > 4 && f.held == 0);
+        for (int n = 1; n <= calls; n++) {
+            heed_error err = {0};
+            f = (struct failing){.fail_at = n};
+            assert_null(heed_examples_open(paths, 1, &o, NULL, &a, &err));
+            assert_int_equal(err.status, HEED_MEMORY);
+            assert_int_equal(f.held, 0);
+        }
+    }
+}
+
+/* What the fuzzer begins with: whole and broken files of every kind. */
+static void test_replay(void **state)
+{
+    (void)state;
+    static uint8_t bytes[4096];
+    char path[512];
+    int files = 0;
+    DIR *d = opendir("tests/fuzz/examples");
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        if (*e->d_name == '.')
+            continue;
+        snprintf(path, sizeof path, "tests/fuzz/examples/%s", e->d_name);
+        FILE *f = fopen(path, "rb");
+        assert_non_null(f);
+        assert_int_equal(LLVMFuzzerTestOneInput(bytes, fread(bytes, 1, sizeof bytes, f)), 0);
+        fclose(f);
+        files++;
+    }
+    closedir(d);
+    assert_true(files >= 10);
+}
+
 /* ---- figures ---- */
 
 static void assert_close(double a, double b)
@@ -296,7 +348,8 @@ int main(void)
         cmocka_unit_test(test_pairs),         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_wrong_columns), cmocka_unit_test(test_files),
         cmocka_unit_test(test_label_figures), cmocka_unit_test(test_span_figures),
-        cmocka_unit_test(test_spearman),
+        cmocka_unit_test(test_spearman),      cmocka_unit_test(test_short_memory),
+        cmocka_unit_test(test_replay),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#define LEAST_LONGEST 16
+
 static heed_status no_memory(heed_error *err)
 {
     return heed__fail(err, HEED_MEMORY, "out of memory for examples");
@@ -382,6 +384,21 @@ static heed_status hold_out(heed__encoding *t, heed_error *err)
     return HEED_OK;
 }
 
+/* Positions that no example reaches would never be learned: unless somebody asked for them, the
+ * model reads as far as the examples go.  What is longer then loses its end, or is read in
+ * parts. */
+static void fit_longest(heed__encoding *t)
+{
+    const bool free =
+        heed_option_origin_of(&t->recipe.origins, "longest") == HEED_OPTION_BY_DEFAULT;
+    int64_t longest = LEAST_LONGEST;
+    for (int64_t i = 0; i < t->train.count; i++)
+        for (int side = 0; side < 2; side++)
+            longest = heed__max(longest, t->train.item[i].read[side].count);
+    if (free && !t->recipe.train.from && !t->recipe.train.recipe)
+        t->recipe.model.longest = heed__min(t->recipe.model.longest, longest);
+}
+
 heed_status heed__encoder_make_items(heed__encoding *t, heed_error *err)
 {
     const heed_encoder_options *o = &t->recipe.train;
@@ -389,6 +406,8 @@ heed_status heed__encoder_make_items(heed__encoding *t, heed_error *err)
     const bool text = o->task == HEED_ENCODER_MLM;
     heed_status status =
         text ? from_text(t, &o->text, &t->train, err) : from_examples(t, &t->train, err);
+    if (!status && !text)
+        fit_longest(t);
     if (!status && !valid->count)
         status = hold_out(t, err);
     else if (!status)
