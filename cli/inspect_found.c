@@ -52,6 +52,13 @@ bool inspect_found(const struct inspect_settings *s, heed_arena *arena)
     printf("\n%lld tensors, %lld values\n",
            (long long)json_integer_value(json_object_get(all, "tensors")),
            (long long)json_integer_value(json_object_get(all, "values")));
+    const json_t *columns = json_object_get(all, "int8_columns");
+    if (columns)
+        printf(
+            "%lld columns are computed in int8, sums of %lld of them in 32 bits where there is no "
+            "VNNI\n",
+            (long long)json_integer_value(columns),
+            (long long)json_integer_value(json_object_get(all, "wide_columns")));
     json_decref(all);
     return true;
 }

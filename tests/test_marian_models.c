@@ -90,6 +90,12 @@ static void int8(void **state)
         write_marian_bin(&m, "model.ende.intgemm.alphas.bin");
         write_vocabulary("vocab.ende.spm");
         check(marian_int8, TOLERANCE);
+        heed_arena *arena = heed_arena_new(NULL, NULL);
+        const char *json = NULL;
+        assert_int_equal(heed_found_describe(folder, arena, &json, NULL), HEED_OK);
+        assert_non_null(strstr(json, "\"int8_columns\": 251")); /* 11 + 2 (52 + 68) */
+        assert_non_null(strstr(json, "\"wide_columns\": "));
+        heed_arena_free(arena);
         clear_folder();
     }
 }

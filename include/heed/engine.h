@@ -175,7 +175,8 @@ const char *heed_model_find(const char *name, heed_arena *arena, heed_error *err
  * heed computes as they are. */
 bool heed_found_is(const char *path);
 /* What it is, as a JSON object in the arena: format, publisher, summary (or why it is not_opened),
- * about (sizes under the publisher's names), tensors, values, types. */
+ * about (sizes under the publisher's names), tensors, values, types; of int8 matrices that are
+ * computed as they are, int8_columns, and wide_columns, whose sums need 32 bits. */
 heed_status heed_found_describe(const char *path, heed_arena *arena, const char **json,
                                 heed_error *err);
 

@@ -3,6 +3,7 @@
 #include "engine/found_model.h"
 #include "files/found.h"
 #include "model/model_class.h"
+#include "tensor/tensor_fields.h"
 
 #include <string.h>
 
@@ -79,6 +80,30 @@ static void take_sizes(const heed__found *f, json_t *to)
     json_object_set_new(to, "about", sizes);
 }
 
+/* Columns of matrices that are computed as int8, and those whose sums need 32 bits. */
+static void count_columns(const heed__found_model *m, const heed_model *outline, json_t *to)
+{
+    const heed_params *p = heed_model_params(outline);
+    heed_arena *arena = heed_arena_new(NULL, NULL);
+    int64_t all = 0, wide = 0;
+    for (int i = 0; arena && m->own_int8 && i < heed_params_count(p); i++) {
+        const heed_param_info info = heed_params_entry(p, i);
+        const heed_tensor *x = info.tensor;
+        const bool table = info.role == HEED_ROLE_TABLE;
+        heed__panel_weights w = {.k = table ? x->cols : x->rows, .n = table ? x->rows : x->cols};
+        heed_arena_reset(arena);
+        if (info.role == HEED_ROLE_PLAIN || !heed__found_int8(m, x, table, &w, arena, NULL))
+            continue;
+        all += w.n;
+        wide += heed__panel_exceeding(w.bytes, w.k, w.n, heed__panel_most(&w));
+    }
+    heed_arena_free(arena);
+    if (!all)
+        return;
+    json_object_set_new(to, "int8_columns", json_integer((json_int_t)all));
+    json_object_set_new(to, "wide_columns", json_integer((json_int_t)wide));
+}
+
 static heed_status write_json(json_t *all, const char *path, heed_arena *arena, const char **json,
                               heed_error *err)
 {
@@ -109,6 +134,8 @@ heed_status heed_found_describe(const char *path, heed_arena *arena, const char 
             json_object_set_new(all, "summary", json_string(heed_model_summary(outline, summary)));
         else
             json_object_set_new(all, "not_opened", json_string(why.text));
+        if (outline)
+            count_columns(&m, outline, all);
         take_sizes(m.found, all);
         count_types(m.found, all);
         heed_model_free(outline);
