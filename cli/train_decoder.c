@@ -19,7 +19,7 @@ static const char *const defaults[] = {HEED_LANGUAGE_DEFAULTS, NULL};
 static const char *const examples[] = {
     "heed train --arch decoder --model m --text book.txt --max-minutes 30",
     "heed train --arch decoder --model m --preset char --text shakespeare.txt",
-    "heed train --arch decoder --model m --preset llama --text a.txt --text b.txt.gz",
+    "heed train --arch decoder --model m --preset llama --text a.txt b.txt.gz",
     "heed train --arch decoder --model mine --from m --text mine.txt",
     "heed train --resume m",
     NULL,
@@ -46,6 +46,8 @@ static const heed_option_group groups[] = {
 const heed_option_set train_decoder_options = {
     .command = "heed train --arch decoder",
     .summary = "Train a language model on text",
+    .arguments = "[FILE...]",
+    .most = -1,
     .fields = fields,
     .count = sizeof fields / sizeof *fields,
     .bundles = heed_language_presets,
@@ -55,11 +57,23 @@ const heed_option_set train_decoder_options = {
     .without = HEED_LANGUAGE_WITHOUT,
 };
 
+/* The words behind the options are further files of text: `--text *.txt`. */
+static void take_words(heed_option_list *text, const invocation *in)
+{
+    const int n = text->count + in->words.count;
+    const char **items = heed_arena_allocate(in->arena, (size_t)n * sizeof *items);
+    for (int i = 0; items && i < n; i++)
+        items[i] = i < text->count ? text->items[i] : in->words.items[i - text->count];
+    if (items)
+        *text = (heed_option_list){items, n};
+}
+
 static void take(struct settings *s, const invocation *in)
 {
     const char **from = &s->recipe.train.from;
     if (*from)
         *from = find_model(*from, NULL, in->arena);
+    take_words(&s->recipe.train.text, in);
     s->recipe.origins = in->origins;
 }
 
@@ -77,9 +91,9 @@ static heed_status choose(void *settings, const invocation *in, const heed_log_s
                           heed_error *err)
 {
     struct settings *s = settings;
+    take(s, in);
     if (!s->recipe.train.text.count)
         return HEED_OK;
-    take(s, in);
     return heed_language_recipe_choose(&s->recipe, log, NULL, err);
 }
 

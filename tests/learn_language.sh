@@ -35,6 +35,14 @@ train other --tokens characters --vocab-size 300 --max-updates 40 --rate 0.01 --
 exits 0; ! cmp -s characters/model.safetensors other/model.safetensors
 verdict $? 'another seed gives the same model'
 
+# Catches a second file that is not read, however it is named.
+head -n 200 text.txt >first
+tail -n +201 text.txt >second
+# shellcheck disable=SC2086
+run train --arch decoder --model both $small --text first second --valid-text text.txt --tokens characters \
+    --max-updates 5 --dry-run
+exits 0; says "$(wc -c <text.txt) bytes"
+
 # wait_for FOLDER UPDATE: its log has come to this update.
 wait_for() {
     tries=0
