@@ -47,4 +47,19 @@ typedef struct bench_generate_settings {
 
 bool bench_generate(const bench_generate_settings *settings);
 
+/* Rows of attention's slots, patterns or normalisers as options say them, and lengths; none: the
+ * usual ones. */
+#define BENCH_ATTENTION_ROWS 64
+#define BENCH_ATTENTION_LENGTHS 16
+typedef struct bench_attention_settings {
+    bench_settings common;
+    const char *row[BENCH_ATTENTION_ROWS];
+    int count;
+    int64_t length[BENCH_ATTENTION_LENGTHS];
+    int lengths;
+    bool both_sides; /* not causal */
+} bench_attention_settings;
+
+bool bench_attention_rows(const bench_attention_settings *settings);
+
 #endif

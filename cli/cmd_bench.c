@@ -1,6 +1,7 @@
 /* cmd_bench.c: `heed bench kernels`, `heed bench train`, `heed bench decode` and `heed bench
- * generate`. */
+ * generate`; `heed bench attention` is bench_attention.c. */
 #include "bench/bench.h"
+#include "bench_attention.h"
 #include "command.h"
 #include "numbers.h"
 
@@ -37,8 +38,9 @@ const heed_option_set bench_options = {
     .summary =
         "Measure the kernels, whole training steps ('heed bench train --help'), decoding ('heed "
         "bench decode --help') or a language model ('heed bench generate --help') against what "
-        "this machine gives",
-    .arguments = "kernels|train|decode|generate",
+        "this machine gives; or efficient attentions beside the dense one ('heed bench attention "
+        "--help')",
+    .arguments = "kernels|train|decode|generate|attention",
     .least = 1,
     .most = 1,
     .fields = fields,
@@ -48,7 +50,8 @@ const heed_option_set bench_options = {
 
 static int run_kernels(int argc, const char *const *argv)
 {
-    static const char *const subjects[] = {"kernels", "train", "decode", "generate", NULL};
+    static const char *const subjects[] = {"kernels",  "train",     "decode",
+                                           "generate", "attention", NULL};
     invocation in;
     struct settings s;
     int code = EXIT_DONE, subject;
@@ -315,6 +318,8 @@ static bool is_language(int argc, const char *const *argv)
 
 int bench_run(int argc, const char *const *argv)
 {
+    if (argc > 0 && strcmp(argv[0], "attention") == 0)
+        return bench_attention_run(argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "generate") == 0)
         return run_language(argc - 1, argv + 1, true);
     if (argc > 1 && strcmp(argv[0], "train") == 0 && is_language(argc - 1, argv + 1))

@@ -83,6 +83,14 @@ run list nonsense
 exits 2; complains "heed: unknown list 'nonsense', expected ops, attention or models"; quiet_out
 run bench --json train
 exits 2; complains "heed: 'train' must come before its options: heed bench train [options]"; quiet_out
+run bench attention --rows global,band:8,elu --lengths 64,2048,2304
+exits 0; quiet_err; says '^band:8  *64 .*tokens/s .*MB .* x dense$'; says '^elu  *time n^.*, memory n^'
+run bench attention --rows band:8,strided:8:heads --lengths 32 --both-sides --json
+exits 0; says '^{"row":"strided:8:heads","n":32,"forward_ms":.*,"pairs":[0-9]*}$'
+run bench attention --rows bnd:8
+exits 1; mentions "there is no pattern 'bnd'"; quiet_out
+run bench attention --lengths 64,many
+exits 2; complains "heed: option '--lengths' has 'many', expected at most 16 numbers from 1 to 1048576"
 run bench kernels --only nothing-like-this --threads 1
 exits 1; complains "heed: no measurement has 'nothing-like-this' in its name"
 
