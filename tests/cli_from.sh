@@ -99,8 +99,17 @@ mixed="--from m --tsv new.tsv --valid-tsv links.tsv --threads 1 --valid-beam 1 -
 # shellcheck disable=SC2086
 {
     run train --model mixed $mixed --max-updates 6 --save-every 3
-    exits 0; mentions 'an epoch has your 20 pairs 14 times, and 285 pairs that the model has seen before '
-    same m/sample.tsv mixed/training/sample.tsv
+    exits 0; mentions 'an epoch has your 20 pairs 14 times, and what the model makes of '
+    mv mixed/training/sample.tsv rehearsed
+    [ "$(wc -l <rehearsed)" -ge 200 ]; verdict $? "of 285 lines $(wc -l <rehearsed) are rehearsed"
+    cut -f 1 m/sample.tsv | sort >sources
+    [ -z "$(cut -f 1 rehearsed | sort | comm -23 - sources)" ]; verdict $? 'something else is rehearsed'
+    sed 's/[^\t]*\t//' rehearsed >own
+    cut -f 1 rehearsed >in
+    run translate --model m --no-protect
+    exits 0; same own out
+    mv rehearsed mixed/training/sample.tsv
+    : >in
     run train --model alone $mixed --max-updates 6 --rehearse 0 --sample-pairs 0
     exits 0
 }
@@ -113,6 +122,15 @@ run train --resume again
 exits 0; same mixed/model.safetensors again/model.safetensors
 rm -rf mixed alone again
 
+# Catches new sentences that are not rehearsed with other words, as if their own were not new.
+cp -R m rarer
+printf 'Today, the zebra sees a glacier.\tx\n' >>rarer/sample.tsv
+printf 'Today, the blorvet sees the man.\tHeute sieht der Krumpel den Mann.\nToday, the man sees it.\tHeute sieht es der Mann.\n' >term.tsv
+run train --model term --from rarer --tsv term.tsv --valid-tsv links.tsv --threads 1 --valid-beam 1 --batch-tokens 100 --max-updates 2
+exits 0; mentions 'translating 296 lines first'
+! grep -q 'blorvet.*blorvet\|^[^\t]*blorvet' term/training/sample.tsv; verdict $? 'a new word is rehearsed'
+rm -rf rarer term
+
 # Catches a validation that spells the names that `heed translate` copies.
 for name in Quorvik Brzezno Tazolmir Welgunde; do
     printf 'Today, the man sees %s.\tHeute sieht der Mann %s.\n' $name $name
@@ -121,7 +139,7 @@ cut -f 1 names.tsv >names.en
 cut -f 2 names.tsv >names.de
 [ -e m/names.txt ]; verdict $? 'there is no names.txt: this proves nothing'
 # shellcheck disable=SC2086
-run train --model named --from m --tsv pairs.tsv --valid-tsv names.tsv --threads 1 --valid-beam 1 $still --json
+run train --model named --from m --tsv pairs.tsv --valid-tsv names.tsv --threads 1 --valid-beam 1 --rehearse 0 $still --json
 exits 0
 sed 's/.*"best": \([0-9.]*\),.*/\1/' out >before
 run evaluate --model named --source names.en --reference names.de --beam 1 --metric bleu --json

@@ -1,6 +1,7 @@
 /* rehearsal.c: a model that learns a few hundred new pairs forgets, within a minute, half of what
  * it knew.  So every model keeps a sample of its training text, and --from mixes that with the new
- * pairs: each so many times that the sample has the share that --rehearse asks for.
+ * pairs: each so many times that the sample has the share that --rehearse asks for.  The
+ * sample comes in the model's own translations (own_sample.c).
  *
  * How often the new pairs are seen, k = 14 (bytes / 13000)^-1/4, is part of the mixture: one epoch
  * has them k times.  docs/RESULTS.md has the runs that decided. */
@@ -10,8 +11,11 @@
 #include "task/defaults.h"
 #include "task/translation.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TIMES_MOST 14     /* that a text of a few hundred pairs is seen */
 #define TIMES_LEAST 2     /* that a long one is */
@@ -38,6 +42,37 @@ static void reckon(const heed_corpus *c, const heed_corpus *sample, double share
     *sample_times = (int64_t)n;
 }
 
+static heed_corpus *open_tsv(const heed__translation *t, const char *path, heed_error *err)
+{
+    const heed_corpus_files files = {.tsv = &path, .tsvs = 1};
+    return heed_corpus_open(&files, &t->hooks.log, &t->allocator, err);
+}
+
+/* The sample in the model's own translations, through a file that is gone once it is open. */
+static heed_corpus *open_own(heed__translation *t, const char *path, heed_error *err)
+{
+    heed__pathname own;
+    const char *folder = getenv("TMPDIR");
+    heed_corpus *found = NULL, *sample = open_tsv(t, path, err);
+    if (!sample || heed__own_sample(t, sample, &t->own_sample, err) ||
+        heed__pathname_format(own, err, "%s/heed-sample-XXXXXX",
+                              folder && *folder ? folder : "/tmp")) {
+        heed_corpus_free(sample);
+        return NULL;
+    }
+    const int fd = mkstemp(own);
+    if (fd < 0) {
+        heed__fail(err, HEED_IO, "cannot make '%s': %s", own, strerror(errno));
+    } else {
+        close(fd);
+        if (!heed_text_save(own, heed__string_text(&t->own_sample), err))
+            found = open_tsv(t, own, err);
+        unlink(own);
+    }
+    heed_corpus_free(sample);
+    return found;
+}
+
 heed_status heed__rehearse(heed__translation *t, const char *folder, bool resumed, heed_error *err)
 {
     heed__pathname path;
@@ -46,9 +81,7 @@ heed_status heed__rehearse(heed__translation *t, const char *folder, bool resume
         path, err, resumed ? "%s/training/" HEED__SAMPLE_FILE : "%s/" HEED__SAMPLE_FILE, folder);
     if (status || share <= 0 || !heed__folder_exists(path))
         return status;
-    const char *const name = path;
-    const heed_corpus_files files = {.tsv = &name, .tsvs = 1};
-    t->rehearsal = heed_corpus_open(&files, &t->hooks.log, &t->allocator, err);
+    t->rehearsal = resumed ? open_tsv(t, path, err) : open_own(t, path, err);
     if (!t->rehearsal)
         return err->status;
     int64_t times, sample_times;
@@ -56,8 +89,8 @@ heed_status heed__rehearse(heed__translation *t, const char *folder, bool resume
     reckon(t->corpus, t->rehearsal, share, &times, &sample_times);
     if (!resumed)
         heed__translation_say(t, HEED_LOG_INFO,
-                              "an epoch has your %lld pairs %lld times, and %lld pairs that the "
-                              "model has seen before %lld times",
+                              "an epoch has your %lld pairs %lld times, and what the model makes "
+                              "of %lld other lines %lld times",
                               (long long)pairs, (long long)times,
                               (long long)heed_corpus_describe(t->rehearsal).pairs,
                               (long long)sample_times);
@@ -100,12 +133,10 @@ static heed_status write_sample(const heed__translation *t, heed_error *err)
 
 heed_status heed__keep_sample(heed__translation *t, heed_error *err)
 {
-    heed__pathname from, to;
+    heed__pathname to;
     heed_status status = HEED_OK;
     if (t->rehearsal &&
-        !(status =
-              heed__pathname_format(from, err, "%s/" HEED__SAMPLE_FILE, t->recipe.train.from)) &&
         !(status = heed__pathname_format(to, err, "%s/training/" HEED__SAMPLE_FILE, t->folder)))
-        status = heed__file_copy(from, to, &t->allocator, err);
+        status = heed_text_save(to, heed__string_text(&t->own_sample), err);
     return status ? status : write_sample(t, err);
 }

@@ -238,6 +238,7 @@ static void close_translation(void *self)
     heed_corpus_free(t->valid);
     heed_corpus_free(t->corpus);
     heed_corpus_free(t->rehearsal);
+    heed__string_deinit(&t->own_sample);
     heed_arena_free(t->arena);
     heed_allocator a = t->allocator;
     heed__release(&a, t, 1, sizeof *t);
@@ -285,6 +286,7 @@ static heed__translation *translation_of(const heed_recipe *recipe, const char *
         return NULL;
     }
     t->allocator = a;
+    heed__string_init(&t->own_sample, &t->allocator);
     t->hooks = hooks ? *hooks : (heed_train_hooks){.progress = NULL};
     t->recipe.train.loop.accumulate = 0;
     if ((t->arena = heed_arena_new(&a, err))) {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/memory.h"
+#include "base/string.h"
 #include "data/names.h"
 #include <heed/task.h>
 
@@ -26,7 +27,8 @@ typedef struct heed__translation {
     heed_train_hooks hooks; /* log and stop */
     const char *folder;     /* where its files are while it is opened */
     heed_corpus *corpus, *valid;
-    heed_corpus *rehearsal; /* what the model of --from was trained with, a part of corpus; NULL */
+    heed_corpus *rehearsal;  /* what the model of --from rehearses, a part of corpus; NULL */
+    heed__string own_sample; /* the text of that, where a run begins */
     heed_vocab *source, *target;
     heed_text_config text;
     heed_text_config from; /* of the model that it starts from; resumed: of the run itself */
@@ -63,9 +65,13 @@ heed_status heed__recipe_absolute(heed_recipe *r, heed_arena *arena, heed_error 
 const char *const *heed__recipe_may_change(const heed_recipe *r);
 
 /* ---- rehearsal.c ---- */
-/* Mixes the sample that is kept in a folder into the corpus; nothing if there is none.  resumed:
- * the one that this run began with. */
+/* Mixes what the model of a folder rehearses into the corpus; nothing if it keeps no sample.
+ * resumed: what this run began with. */
 heed_status heed__rehearse(heed__translation *t, const char *folder, bool resumed, heed_error *err);
+/* own_sample.c: the sources of the sample, and the new ones with other words, as the model of
+ * --from translates them: source TAB translation, line by line. */
+heed_status heed__own_sample(const heed__translation *t, const heed_corpus *sample,
+                             heed__string *out, heed_error *err);
 /* Puts into t->folder the sample that it rehearses, and a new one of the corpus. */
 heed_status heed__keep_sample(heed__translation *t, heed_error *err);
 
