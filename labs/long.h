@@ -17,6 +17,7 @@ typedef struct long_settings {
     int64_t dropout_percent;
     int positions; /* heed_positions */
     heed_slot_spec memory, pattern, position_bias, normaliser;
+    double span_penalty;
 } long_settings;
 
 /* Sequences, and what is wanted behind some of their rows. */

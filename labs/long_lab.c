@@ -32,7 +32,8 @@ static const heed_option fields[] = {
     HEED_OPTION_INT(long_settings, layers, "layers", "2", 1, 64, "N", "layers"),
     HEED_OPTION_INT(long_settings, d, "d", "64", 4, 4096, "D", "width of a row"),
     HEED_OPTION_INT(long_settings, heads, "heads", "4", 1, 64, "H", "heads of attention"),
-    HEED_OPTION_INT(long_settings, ff, "ff", "256", 1, 65536, "F", "width of the feed-forward"),
+    HEED_OPTION_INT(long_settings, ff, "ff", "256", 0, 65536, "F",
+                    "width of the feed-forward; 0: there is none"),
     HEED_OPTION_INT(long_settings, dropout_percent, "dropout-percent", "0", 0, 90, "P",
                     "of 100: on sublayer outputs and embeddings"),
     HEED_OPTION_CHOICE(
@@ -46,7 +47,10 @@ static const heed_option fields[] = {
     HEED_OPTION_SPEC(long_settings, heed_slot_spec, memory, "attention-memory", "states", "SPEC",
                      heed_memory_option, "which keys and values there are"),
     HEED_OPTION_SPEC(long_settings, heed_slot_spec, position_bias, "position-bias", "none", "SPEC",
-                     heed_bias_option, "added to scores by distance"),
+                     heed_bias_option,
+                     "added to scores by distance; span:S: each head learns how far it looks"),
+    HEED_OPTION_REAL(long_settings, span_penalty, "span-penalty", "2e-6", 0, 1, "X",
+                     "added to the loss for each position of the mean adaptive span"),
     HEED_OPTION_INT(long_settings, test_examples, "test-examples", "1000", 1, 1000000, "N",
                     "examples in the test, where there are as many"),
 };
@@ -135,6 +139,8 @@ static void build(void *context, int set, heed_scope s)
                 .pattern = o->pattern,
                 .position_bias = o->position_bias,
                 .normaliser = o->normaliser,
+                .span_penalty = o->span_penalty,
+                .longest = y->source.longest,
                 .positions = heed_positions_are_rotary((heed_positions)o->positions)
                                  ? (heed_positions)o->positions
                                  : HEED_POSITIONS_NONE},
@@ -152,9 +158,10 @@ static void build(void *context, int set, heed_scope s)
     for (int i = 0; i < o->layers; i++) {
         x.layer = i;
         heed_stack_append(&y->stack, heed_scope_enter(s, "%d.self", i),
-                          heed_sublayer_class_find("self"), &x);
-        heed_stack_append(&y->stack, heed_scope_enter(s, "%d.ffn", i),
-                          heed_sublayer_class_find("ffn"), &x);
+                          heed_sublayer_class_of(&x.mha), &x);
+        if (o->ff)
+            heed_stack_append(&y->stack, heed_scope_enter(s, "%d.ffn", i),
+                              heed_sublayer_class_find("ffn"), &x);
     }
     heed_norm_build(&y->stack.norm, heed_scope_enter(s, "norm"), HEED_NORM_LAYER, o->d, EPS);
     heed_head_build(&y->head, heed_scope_enter(s, "head"),
@@ -162,10 +169,12 @@ static void build(void *context, int set, heed_scope s)
 }
 
 /* Logits of what is wanted, (count,classes). */
-static heed_tensor *answer(const struct system *y, heed_tape *t, const long_batch *b)
+static heed_tensor *answer(const struct system *y, heed_tape *t, const long_batch *b,
+                           heed_tensor **penalty)
 {
     heed_flow flow = {.x = heed_input_apply(t, &y->stack.input, &b->side), .rows = b->side.rows};
     heed_tensor *h = heed_stack_apply(t, &y->stack, &flow);
+    *penalty = flow.penalty ? heed_scale(t, flow.penalty, 1 / (double)b->side.rows->rows, 0) : NULL;
     return heed_head_logits(t, &y->head, b->row ? heed_gather_rows(t, h, b->row, b->count) : h);
 }
 
@@ -177,8 +186,9 @@ static heed_tensor *loss(void *context, heed_tape *t, const heed_pass *pass, dou
     if (!y->source.task->draw(&y->source, LONG_TRAIN, 0, y->source.settings->shared.batch,
                               &pass->rng, heed_tape_arena(t), &b))
         return heed_tape_fail(t, HEED_MEMORY, "out of memory for examples");
-    heed_tensor *nats = heed_cross_entropy(t, answer(y, t, &b), b.wanted, 0);
-    return heed_scale(t, nats, pass->weight / (double)b.count, 0);
+    heed_tensor *penalty, *nats = heed_cross_entropy(t, answer(y, t, &b, &penalty), b.wanted, 0);
+    nats = heed_scale(t, nats, pass->weight / (double)b.count, 0);
+    return penalty ? heed_add(t, nats, heed_scale(t, penalty, pass->weight, 0)) : nats;
 }
 
 /* ---- measuring ---- */
@@ -215,7 +225,8 @@ static heed_status test(const struct system *y, heed_tape *t, long_part part, in
         heed_tape_reset(t);
         if (!source->task->draw(source, part, done, n, NULL, heed_tape_arena(t), &b))
             return lab_fail(err, HEED_MEMORY, "out of memory for asked");
-        heed_tensor *logits = answer(y, t, &b), *sum = heed_cross_entropy(t, logits, b.wanted, 0);
+        heed_tensor *penalty, *logits = answer(y, t, &b, &penalty),
+                              *sum = heed_cross_entropy(t, logits, b.wanted, 0);
         if (!sum)
             return lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text);
         nats += (double)heed_tensor_data(sum)[0];

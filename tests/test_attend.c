@@ -463,7 +463,7 @@ static void the_table_is_complete(void **state)
     (void)state;
     static const char *const names[][24] = {
         [HEED_SLOT_QUERIES] = {"all"},
-        [HEED_SLOT_MEMORY] = {"states", "persistent", "mca", "linformer"},
+        [HEED_SLOT_MEMORY] = {"states", "persistent", "mca", "linformer", "isab", "luna"},
         [HEED_SLOT_PATTERN] = {"global", "band", "local-m", "local-p", "dilated", "random", "block",
                                "strided", "fixed", "star", "etc", "bigbird", "bpt", "block-image",
                                "axial"},
@@ -522,9 +522,8 @@ static void specs_are_read_and_written(void **state)
          "there is no pattern 'globl', expected global, band, local-m, local-p, dilated, random, "},
         {HEED_SLOT_PATTERN, "band:64+globl:2", NULL, "; did you mean 'global'?"},
         {HEED_SLOT_MEMORY, "persistant:4", NULL,
-         "there is no memory 'persistant', expected states, persistent:N, mca:C or "
-         "linformer:K[:shared]; did you mean "
-         "'persistent'?"},
+         "there is no memory 'persistant', expected states, persistent:N, mca:C, "
+         "linformer:K[:shared], isab:M or luna:L; did you mean 'persistent'?"},
         {HEED_SLOT_PATTERN, "strided:5:heads", "strided:5:heads", NULL},
         {HEED_SLOT_PATTERN, "fixed:32:4:layers+star", "fixed:32:4:layers+star", NULL},
         {HEED_SLOT_PATTERN, "strided:5:head", NULL,

@@ -79,6 +79,8 @@ typedef enum heed_memory_kind {
     HEED_MEMORY_PERSISTENT, /* and P learned keys and values that every query sees */
     HEED_MEMORY_MCA,        /* a strided convolution makes one key and value of C */
     HEED_MEMORY_LINFORMER,  /* K learned mixtures of all positions */
+    HEED_MEMORY_ISAB,       /* M learned points that look first: a sublayer of its own */
+    HEED_MEMORY_LUNA,       /* L rows that go through the stack: a sublayer of its own */
 } heed_memory_kind;
 typedef enum heed_pattern_kind {
     HEED_PATTERN_GLOBAL,      /* all keys; with G: the first G see all and are seen by all */

@@ -154,7 +154,7 @@ const heed_option_bundle *heed_model_presets(void);
             owner, heed_slot_spec, at.attention.memory, "attention-memory", "states", "SPEC",      \
             heed_memory_option,                                                                    \
             "states; persistent:N, and N learned keys and values; compressed: mca:C, "             \
-            "linformer:K, linformer:K:shared"),                                                    \
+            "linformer:K, linformer:K:shared, isab:M, luna:L"),                                    \
         HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.position_bias, "position-bias",       \
                          "none", "SPEC", heed_bias_option,                                         \
                          "added to scores by distance: none, alibi, or table, learned; table:R "   \

@@ -171,6 +171,10 @@ const heed_sublayer_class *heed_sublayer_class_at(int i);
 /* By name; NULL if there is none. */
 const heed_sublayer_class *heed_sublayer_class_find(const char *name);
 
+/* What self-attention with these options is: "self", or the class that its memory names (isab,
+ * luna). */
+const heed_sublayer_class *heed_sublayer_class_of(const heed_mha_options *mha);
+
 /* ---- stacks ---- */
 
 typedef struct heed_stack {

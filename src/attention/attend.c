@@ -40,8 +40,13 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
     heed__local_p_build(l, s);
     heed__bias_build(l, s);
     heed__span_build(l, s);
-    if (heed__memory_form_of(o))
-        heed__memory_form_of(o)->build(l, s);
+    const heed__memory_form *form = heed__memory_form_of(o);
+    if (form && form->sublayer)
+        heed__scope_fail(s, HEED_ARGUMENT,
+                         "attention: %s is a sublayer of its own, no memory of another",
+                         form->sublayer);
+    else if (form)
+        form->build(l, s);
     heed__linear_build(l, s);
 }
 

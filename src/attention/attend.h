@@ -58,6 +58,8 @@ typedef struct heed__compressed {
     const int32_t *visible; /* ops.h: heed_attention_options; NULL: all */
 } heed__compressed;
 typedef struct heed__memory_form {
+    const char
+        *sublayer; /* a class of sublayers of its own, and nothing of what follows; or NULL */
     void (*build)(heed_attend_layer *l, heed_scope s);
     /* Replaces what is in m; false after an error of the tape.  NULL: it stays. */
     bool (*compress)(heed_tape *t, const heed_attend_layer *l, heed_memory *m,
@@ -83,6 +85,8 @@ typedef struct heed__slot_row {
     X(memory_persistent)                                                                           \
     X(memory_mca)                                                                                  \
     X(memory_linformer)                                                                            \
+    X(memory_isab)                                                                                 \
+    X(memory_luna)                                                                                 \
     X(pattern_global)                                                                              \
     X(pattern_band)                                                                                \
     X(pattern_local_m)                                                                             \

@@ -199,14 +199,16 @@ static heed_status check_places(const heed_attend_options *o, heed_error *err)
                           "encoder alone",
                           memory->name,
                           heed__rows_that_can(HEED_SLOT_MEMORY, HEED_CAN_CAUSAL, text));
-    if (form && form->compress && heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE)
+    if (form && (form->compress || form->sublayer) &&
+        heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE)
         return heed__fail(err, HEED_ARGUMENT,
                           "attention: a key of %s has no position that the bias %s could be about: "
                           "use the bias none",
                           memory->name, bias->name);
-    if (!whole && heed__slot_kind(&o->memory) == HEED_MEMORY_LINFORMER)
+    if (!whole && form && heed__slot_kind(&o->memory) >= HEED_MEMORY_LINFORMER)
         return heed__fail(err, HEED_ARGUMENT,
-                          "attention: a key of linformer has no position: use the pattern global");
+                          "attention: a key of %s has no position: use the pattern global",
+                          memory->name);
     if (!whole && heed__slot_kind(&o->position_bias) == HEED_BIAS_SPAN)
         return heed__fail(err, HEED_ARGUMENT,
                           "attention: an adaptive span is a pattern of its own: use the pattern "

@@ -7,10 +7,8 @@
 /* ---- the table: a class is a row ---- */
 
 static const heed_sublayer_class *const classes[] = {
-    &heed__self_sublayer,
-    &heed__cross_sublayer,
-    &heed__ffn_sublayer,
-    &heed__ssru_sublayer,
+    &heed__self_sublayer, &heed__cross_sublayer, &heed__ffn_sublayer,
+    &heed__ssru_sublayer, &heed__isab_sublayer,  &heed__luna_sublayer,
 };
 
 int heed_sublayer_class_count(void)
@@ -33,6 +31,15 @@ const heed_sublayer_class *heed_sublayer_class_find(const char *name)
     return NULL;
 }
 
+const heed_sublayer_class *heed_sublayer_class_of(const heed_mha_options *mha)
+{
+    if (!mha)
+        return NULL;
+    const heed_attend_options o = {.memory = mha->memory};
+    const heed__memory_form *form = heed__memory_form_of(&o);
+    return heed_sublayer_class_find(form && form->sublayer ? form->sublayer : "self");
+}
+
 /* ---- 3.2.3 Applications of attention ---- */
 
 static void build_self(heed_sublayer *s, heed_scope scope, const heed_sublayer_options *options,
@@ -49,12 +56,8 @@ static void build_self(heed_sublayer *s, heed_scope scope, const heed_sublayer_o
 static void build_cross(heed_sublayer *s, heed_scope scope, const heed_sublayer_options *options,
                         heed_arena *arena)
 {
-    heed_mha_options o = options->mha;
+    const heed_mha_options o = heed__plain_cross(&options->mha);
     (void)arena;
-    o.cross = true;
-    o.causal = false;
-    o.memory = o.pattern = o.position_bias = o.normaliser = (heed_slot_spec){0};
-    o.positions = HEED_POSITIONS_NONE;
     heed_mha_build(&s->as.mha, scope, &o);
 }
 

@@ -5,6 +5,12 @@
 #include <heed/stack.h>
 
 extern const heed_sublayer_class heed__self_sublayer, heed__cross_sublayer, heed__ffn_sublayer,
-    heed__ssru_sublayer;
+    heed__ssru_sublayer, heed__isab_sublayer, heed__luna_sublayer;
+
+/* sublayer_isab.c.  Softmax over all of another sequence, whatever stands in the slots. */
+heed_mha_options heed__plain_cross(const heed_mha_options *mha);
+/* x once for each sequence of `rows`, one below the other; *each: their segments. */
+heed_tensor *heed__repeat_rows(heed_tape *t, heed_tensor *x, const heed_segments *rows,
+                               const heed_segments **each);
 
 #endif

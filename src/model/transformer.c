@@ -83,7 +83,7 @@ static void add_self(heed_stack *s, heed_scope scope, const heed_model_config *c
     if (o->mha.causal && c->transformer.decoder_unit == HEED_DECODER_UNIT_SSRU)
         heed_stack_append(s, heed_scope_enter(scope, "ssru"), &heed__ssru_sublayer, o);
     else
-        heed_stack_append(s, heed_scope_enter(scope, "self"), &heed__self_sublayer, o);
+        heed_stack_append(s, heed_scope_enter(scope, "self"), heed_sublayer_class_of(&o->mha), o);
 }
 
 /* "a multi-head self-attention mechanism, and ... a position-wise fully connected feed-forward

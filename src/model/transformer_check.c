@@ -151,7 +151,7 @@ static double memory_size(const heed_model_config *config, double key_d, double 
 {
     const heed_transformer_config *c = &config->transformer;
     const heed_slot_spec *memory = &config->attention.memory;
-    const double n = (double)memory->term[0].number[0];
+    const double n = (double)memory->term[0].number[0], d = (double)config->d;
     const double heads = (double)(c->kv_heads ? c->kv_heads : c->heads);
     switch ((heed_memory_kind)heed__slot_kind(memory)) {
     case HEED_MEMORY_PERSISTENT:
@@ -160,6 +160,10 @@ static double memory_size(const heed_model_config *config, double key_d, double 
         return n * (key_d * key_d + value_d * value_d) / heads + key_d + value_d;
     case HEED_MEMORY_LINFORMER:
         return (memory->term[0].number[1] ? 1 : 2) * n * (double)config->longest;
+    case HEED_MEMORY_ISAB:
+        return (n + 4 * d + 2 * (double)c->ff) * d;
+    case HEED_MEMORY_LUNA:
+        return (n + 4 * d) * d;
     case HEED_MEMORY_STATES:
         break;
     }
