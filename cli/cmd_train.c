@@ -179,9 +179,11 @@ static int run_other(struct run *r, const invocation *outer)
     snprintf(threads, sizeof threads, "%lld",
              (long long)ranks_threads(r->ranks, r->kind->options, r->settings, outer));
     const char *const words[] = {"--config", path, "--threads", threads};
+    const bool dry = r->settings->dry_run;
     if (!invocation_begin(&in, r->kind->options, 4, words, r->settings))
         return in.exit_code;
     r->settings->resume = folder;
+    r->settings->dry_run = dry;
     r->in = &in;
     const int code = train(r);
     invocation_end(&in);

@@ -49,6 +49,14 @@ all_cases() {
     run train --model one-rnn $common --arch rnn --attention-normaliser hard --accumulate 2; exits 0
     same_run one-rnn two-rnn
 
+    # Catches ranks that train while rank 0 only looks, moments that are not one whole, and parts that change a bit.
+    ranks 2 train --model dry $stack --dry-run; exits 0
+    says '^memory '
+    [ ! -e dry ]; verdict $? "--dry-run made a model"
+    ranks 2 train --model shards $stack --dropout 0.1 --ema 0.9 --norm batch --shard-optimizer; exits 0
+    same one/training/step-20/moments.safetensors shards/training/step-20/moments.safetensors
+    same one/model.safetensors shards/model.safetensors
+
     # Catches a save that only as many ranks can go on with, and one that others go on with unasked.
     run train --model whole $stack --accumulate 4; exits 0
     ranks 2 train --model parts $stack --accumulate 2 --max-updates 7; exits 0
@@ -87,7 +95,7 @@ all_cases() {
     rc=$?; exits 0
     "$program" --version >out 2>err; rc=$?; exits 0
     says '^processes: .*MPI'
-    rm -rf one two one-rnn two-rnn whole parts alone
+    rm -rf shards one two one-rnn two-rnn whole parts alone
 }
 
 found=

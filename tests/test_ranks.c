@@ -93,6 +93,9 @@ static const struct {
     {"adamw", MORE("--optimizer", "adamw", "--weight-decay", "0.01")},
     {"rmsprop", MORE("--optimizer", "rmsprop", "--schedule", "constant", "--rate", "0.001")},
     {"average", MORE("--ema", "0.9")},
+    {"shards", MORE("--d", "64", "--shard-optimizer", "--clip", "0.5", "--clip-value", "0.1")},
+    {"shards of rmsprop", MORE("--d", "64", "--shard-optimizer", "--optimizer", "rmsprop",
+                               "--schedule", "constant", "--rate", "0.001", "--ema", "0.9")},
     {"batch norm", MORE("--norm", "batch", "--dropout", "0.1")},
 };
 
@@ -117,21 +120,29 @@ static void test_same_bits(void **state)
         }
 }
 
-/* Catches a save that depends on how many have made it. */
+/* Catches a save that depends on how many have made it, and moments that do not come together, or
+ * go to others than their owners. */
 static void test_resumed_by_others(void **state)
 {
     (void)state;
     static const int sizes[] = {2, 4, 1};
-    const struct job job = {.more = MORE("--dropout", "0.1"), .accumulate = 4};
-    train_ranks(1, in_room("whole"), job);
-    for (int i = 0; i < 3; i++) {
-        struct job part = job;
-        part.resume = i > 0;
-        part.stop = i < 2 ? stop_at_tenth : NULL;
-        const heed_train_result r = train_ranks(sizes[i], in_room("parts"), part);
-        assert_int_equal(r.reason, i < 2 ? HEED_TRAIN_ASKED : HEED_TRAIN_MAX_UPDATES);
+    for (int shards = 0; shards < 2; shards++) {
+        const struct job job = {.more = shards ? MORE("--dropout", "0.1", "--d", "64", "--ff", "64",
+                                                      "--shard-optimizer")
+                                               : MORE("--dropout", "0.1"),
+                                .accumulate = 4};
+        train_ranks(1, in_room("whole"), job);
+        for (int i = 0; i < 3; i++) {
+            struct job part = job;
+            part.resume = i > 0;
+            part.stop = i < 2 ? stop_at_tenth : NULL;
+            const heed_train_result r = train_ranks(sizes[i], in_room("parts"), part);
+            assert_int_equal(r.reason, i < 2 ? HEED_TRAIN_ASKED : HEED_TRAIN_MAX_UPDATES);
+        }
+        assert_same_run(in_room("whole"), in_room("parts"), "resumed");
+        remove_tree(in_room("whole"));
+        remove_tree(in_room("parts"));
     }
-    assert_same_run(in_room("whole"), in_room("parts"), "resumed");
 }
 
 /* Catches ranks of which only some go back after an update that diverged. */

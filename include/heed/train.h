@@ -109,6 +109,7 @@ typedef enum heed_average_kind { HEED_AVERAGE_BEST, HEED_AVERAGE_LAST } heed_ave
 #define HEED_NO_UPDATES (-1)
 /* The words in HEED_LOOP_OPTIONS say what each is and what it starts as. */
 typedef struct heed_loop_options {
+    bool shard_optimizer;
     int64_t accumulate; /* micro-batches in an update, those of all ranks together */
     int64_t max_updates, max_epochs;
     double max_minutes;
@@ -134,6 +135,9 @@ typedef struct heed_loop_options {
 #define HEED_LOOP_OPTIONS(owner, at)                                                               \
     HEED_OPTION_INT(owner, at.accumulate, "accumulate", "1", 1, 1000, "N",                         \
                     "batches in an update"),                                                       \
+        HEED_OPTION_BOOL(owner, at.shard_optimizer, "shard-optimizer", NULL,                       \
+                         "several processes: each keeps the optimiser's moments of its own part "  \
+                         "of the weights alone; the result is the same"),                          \
         HEED_OPTION_INT(owner, at.max_updates, "max-updates", "0", 0, 1000000000, "N",             \
                         "stop after N updates"),                                                   \
         HEED_OPTION_INT(owner, at.max_epochs, "max-epochs", "0", 0, 1000000000, "N",               \

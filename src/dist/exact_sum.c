@@ -116,8 +116,22 @@ heed_status heed__exact_sum_share(heed__exact_sum *s, heed__channel channel, hee
 {
     if (s->size == 1)
         return HEED_OK;
-    return heed__ranks_collect(s->ranks, channel, values + cut(s, n, bucket, 0),
-                               parts_of(s, channel, n, bucket), err);
+    return heed__ranks_collect(s->ranks, channel, values, parts_of(s, channel, n, bucket), err);
+}
+
+int64_t heed__exact_sum_bucket_size(const heed__exact_sum *s)
+{
+    return s->size * s->piece;
+}
+
+int64_t heed__exact_sum_own_size(const heed__exact_sum *s, int64_t n)
+{
+    return heed__exact_sum_buckets(s, n) * s->piece;
+}
+
+int64_t heed__exact_sum_own_offset(const heed__exact_sum *s, int64_t bucket)
+{
+    return bucket * s->piece;
 }
 
 heed_status heed__exact_sum_add(heed__exact_sum *s, heed_real *values, int64_t n, int64_t bucket,
@@ -149,8 +163,13 @@ heed_status heed__exact_sum_add(heed__exact_sum *s, heed_real *values, int64_t n
     for (int64_t i = 1; i < s->size; i++)
         add(sum, s->got + i * count, count);
     if (!last)
-        memset(values + begin, 0, (size_t)(end - begin) * sizeof(heed_real));
+        memset(values + own, 0, bytes);
     else if (sum != values + own)
         memcpy(values + own, sum, bytes);
-    return last && share ? heed__exact_sum_share(s, channel, values, n, bucket, err) : HEED_OK;
+    if (!last || !share) {
+        memset(values + begin, 0, (size_t)(own - begin) * sizeof(heed_real));
+        memset(values + own + count, 0, (size_t)(end - own - count) * sizeof(heed_real));
+    }
+    return last && share ? heed__exact_sum_share(s, channel, values + begin, n, bucket, err)
+                         : HEED_OK;
 }

@@ -22,11 +22,16 @@ int64_t heed__exact_sum_bucket_of(const heed__exact_sum *s, int64_t element);
 void heed__exact_sum_own(const heed__exact_sum *s, int64_t n, int64_t bucket, int64_t *begin,
                          int64_t *end);
 /* Takes one round of a bucket of values (n).  Then they are zero, and after the last round the
- * sums; where they are not shared, only in the part that this rank owns. */
+ * sums; where they are not shared, only in the part that this rank owns, and zero elsewhere. */
 heed_status heed__exact_sum_add(heed__exact_sum *s, heed_real *values, int64_t n, int64_t bucket,
                                 int64_t round, bool share, heed_error *err);
-/* Gives all ranks the parts of a bucket that the others own. */
+/* Gives all ranks the parts of a bucket that the others own; values: of that bucket. */
 heed_status heed__exact_sum_share(heed__exact_sum *s, heed__channel channel, heed_real *values,
                                   int64_t n, int64_t bucket, heed_error *err);
+/* Elements of a whole bucket, and of all parts that a rank may own. */
+int64_t heed__exact_sum_bucket_size(const heed__exact_sum *s);
+int64_t heed__exact_sum_own_size(const heed__exact_sum *s, int64_t n);
+/* Where the part of a bucket that this rank owns stands among its parts. */
+int64_t heed__exact_sum_own_offset(const heed__exact_sum *s, int64_t bucket);
 
 #endif

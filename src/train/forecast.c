@@ -12,7 +12,11 @@ static size_t held(const heed_trainer *t)
     for (int k = 0; k < t->sets; k++) {
         const heed__trained_set *s = &t->set[k];
         const size_t flat = (size_t)heed_params_size(s->params) * sizeof(heed_real);
-        const size_t buffers = 2 + (size_t)heed_optimizer_moments(s->optimizer) + (s->ema ? 1 : 0);
+        const size_t buffers = 2 + (s->ema ? 1 : 0);
+        const int64_t moment = heed__parts(t)
+                                   ? heed__exact_sum_own_size(t->sum, heed_params_size(s->params))
+                                   : heed_params_size(s->params);
+        bytes += (size_t)heed_optimizer_moments(s->optimizer) * (size_t)moment * sizeof(heed_real);
         bytes += flat * buffers + (size_t)heed_params_state_size(s->params) * sizeof(heed_real);
     }
     return bytes;

@@ -54,6 +54,18 @@ static heed_status open_moved(heed_trainer *t, heed_error *err)
     return HEED_OK;
 }
 
+static heed_status open_parts(heed_trainer *t, int64_t most, heed_error *err)
+{
+    const size_t blocks = (size_t)((most + HEED_NORM_BLOCK - 1) / HEED_NORM_BLOCK);
+    const size_t ranks = (size_t)heed_ranks_size(t->ranks) + 1;
+    t->bucket = heed_arena_allocate(t->arena, (size_t)heed__exact_sum_bucket_size(t->sum) *
+                                                  sizeof *t->bucket);
+    t->squares = heed_arena_allocate(t->arena, blocks * ranks * sizeof *t->squares);
+    return t->bucket && t->squares
+               ? HEED_OK
+               : heed__fail(err, HEED_MEMORY, "out of memory for moments in parts");
+}
+
 heed_status heed__gradients_open(heed_trainer *t, heed_error *err)
 {
     const int size = heed_ranks_size(t->ranks);
@@ -78,7 +90,10 @@ heed_status heed__gradients_open(heed_trainer *t, heed_error *err)
     t->sum = heed__exact_sum_new(t->ranks, most, heed__trainer_rounds(t), &t->allocator, err);
     if (t->sum && size > 1)
         t->overlap = heed__overlap_new(t->sum, most, &t->allocator, err);
-    return t->sum && (t->overlap || size == 1) ? open_moved(t, err) : err->status;
+    if (!t->sum || (size > 1 && !t->overlap))
+        return err->status;
+    heed_status status = heed__parts(t) ? open_parts(t, most, err) : HEED_OK;
+    return status ? status : open_moved(t, err);
 }
 
 void heed__gradients_start(heed_trainer *t)
@@ -132,7 +147,7 @@ static heed_status one_pass(heed_trainer *t, int k, int round, double terms, hee
     if (!any)
         heed_tape_reset(t->tape);
     if (t->overlap)
-        heed__overlap_begin(t->overlap, t->tape, p, round, true);
+        heed__overlap_begin(t->overlap, t->tape, p, round, !heed__parts(t));
     if (any)
         heed_backward(t->tape, loss);
     heed_status status = HEED_OK;

@@ -138,10 +138,13 @@ static heed_status recover(heed_trainer *t, int64_t from, const heed_error *why,
                           "a smaller --rate or a longer --warmup",
                           why->text, HEED_MAX_ROLLBACKS);
     const bool leads = heed__ranks_lead(t->ranks);
-    heed_status status = leads ? heed__checkpoint_roll_back(t, err) : HEED_OK;
+    heed_status status = leads ? heed__whole_zero(t, err) : HEED_OK;
+    if (leads && !status)
+        status = heed__checkpoint_roll_back(t, err);
     status = heed__ranks_agree(t->ranks, status, err);
     if (status || heed__together_share(t, err))
         return err->status;
+    heed__whole_forget(t);
     if (!leads)
         return HEED_OK;
     heed__trainer_say(
@@ -157,7 +160,10 @@ static heed_status act(heed_trainer *t, heed__decision *d, heed_error *err)
     heed_error wrong = {0};
     if (d->stop)
         return HEED_OK;
-    heed_status status = heed__ranks_lead(t->ranks) ? look_after(t, d, &wrong) : HEED_OK;
+    heed_status status = d->save ? heed__whole_gather(t, &wrong) : HEED_OK;
+    if (!status && heed__ranks_lead(t->ranks))
+        status = look_after(t, d, &wrong);
+    heed__whole_forget(t);
     const bool stop = d->stop, last = d->last;
     *d = heed__decide(t, HEED__FINISHED, status);
     d->stop = stop;
@@ -289,10 +295,14 @@ heed_status heed_trainer_run(heed_trainer *t, heed_train_result *result, heed_er
         act(t, &d, &own);
     while (!own.status && !d.last && !d.stop)
         round_of(t, &d, &own);
+    const bool stopped = d.stop; /* all of them; while the average is measured, rank 0 alone */
     if (leads && !own.status && !d.stop)
         end(t, result, &d.stop, &own);
+    if (!own.status && stopped)
+        heed__whole_gather(t, &own);
     if (leads && !own.status && d.stop)
         save(t, false, &own);
+    heed__whole_forget(t);
     if (leads && !own.status)
         heed__curves_write(t, &own);
     describe(t, t->progress.event);

@@ -47,8 +47,11 @@ static heed_status open_set(heed_trainer *t, int k, heed_error *err)
                                             .beta2 = o->beta2 == 0 ? -1 : o->beta2,
                                             .eps = o->eps == 0 ? -1 : o->eps,
                                             .weight_decay = o->weight_decay};
-    s->params = t->task.params(t->task.self, k);
-    s->optimizer = heed_optimizer_new(s->params, &options, &t->allocator, err);
+    s->optimizer =
+        heed__optimizer_of_parts(s->params, &options, heed__parts(t), &t->allocator, err);
+    if (s->optimizer && heed__parts(t) && heed__ranks_lead(t->ranks) &&
+        heed__optimizer_whole(s->optimizer, err)) /* to be loaded, or saved as it is */
+        return err->status;
     const bool averages = o->ema > 0 && heed__ranks_lead(t->ranks);
     if (s->optimizer && averages)
         s->ema = heed_ema_new(s->params, o->ema, &t->allocator, err);
@@ -70,6 +73,9 @@ static heed_status open_task(heed_trainer *t, bool new_folder, heed_error *err)
     if (!t->portion)
         return heed__fail(err, HEED_MEMORY, "out of memory for %lld batches",
                           (long long)o->accumulate);
+    for (int k = 0; k < t->sets; k++)
+        t->set[k].params = t->task.params(t->task.self, k);
+    status = heed__gradients_open(t, err);
     for (int k = 0; !status && k < t->sets; k++)
         status = open_set(t, k, err);
     t->schedule = (heed_schedule){.kind = (heed_schedule_kind)o->schedule,
@@ -78,7 +84,7 @@ static heed_status open_task(heed_trainer *t, bool new_folder, heed_error *err)
                                   .total = o->max_updates,
                                   .floor = o->rate_floor,
                                   .d = t->task.width};
-    return status ? status : heed__gradients_open(t, err);
+    return status;
 }
 
 /* ---- the folder ---- */
@@ -130,8 +136,9 @@ heed_status heed__trainer_settle(heed_trainer *t, heed_error *err)
     status = heed__options_write(t, err);
     if (status || !new)
         return status;
-    if (!(status = save_models(t, err)))
+    if (!(status = save_models(t, err)) && !(status = heed__whole_zero(t, err)))
         status = heed__checkpoint_save(t, true, err);
+    heed__whole_forget(t);
     if (!status)
         status = heed__folder_sync(t->place, err);
     if (!status)

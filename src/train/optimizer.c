@@ -31,6 +31,9 @@ struct heed_optimizer {
     int count;
     enum moment kind[MAX_MOMENTS];  /* (count) */
     heed_real *moment[MAX_MOMENTS]; /* (size) each, by enum moment; NULL where there is none */
+    /* Of parts: moments are those of the parts alone, one after the other; size is theirs. */
+    const heed__exact_sum *parts;
+    heed_real *whole[MAX_MOMENTS]; /* (heed_params_size) between whole and part */
 };
 
 /* ---- options ---- */
@@ -82,8 +85,9 @@ static bool add_moments(heed_optimizer *o)
            (adam || o->o.momentum == 0 || add_moment(o, MOMENTUM));
 }
 
-heed_optimizer *heed_optimizer_new(heed_params *p, const heed_optimizer_options *options,
-                                   const heed_allocator *allocator, heed_error *err)
+heed_optimizer *heed__optimizer_of_parts(heed_params *p, const heed_optimizer_options *options,
+                                         const heed__exact_sum *sum,
+                                         const heed_allocator *allocator, heed_error *err)
 {
     heed_optimizer_options checked = options ? *options : (heed_optimizer_options){0};
     if (!p || !heed_params_values(p)) {
@@ -98,7 +102,8 @@ heed_optimizer *heed_optimizer_new(heed_params *p, const heed_optimizer_options 
         o->allocator = a;
         o->params = p;
         o->o = checked;
-        o->size = heed_params_size(p);
+        o->parts = sum;
+        o->size = sum ? heed__exact_sum_own_size(sum, heed_params_size(p)) : heed_params_size(p);
         if (add_moments(o))
             return o;
     }
@@ -108,10 +113,46 @@ heed_optimizer *heed_optimizer_new(heed_params *p, const heed_optimizer_options 
     return NULL;
 }
 
+heed_optimizer *heed_optimizer_new(heed_params *p, const heed_optimizer_options *options,
+                                   const heed_allocator *allocator, heed_error *err)
+{
+    return heed__optimizer_of_parts(p, options, NULL, allocator, err);
+}
+
+void heed__optimizer_part(heed_optimizer *o)
+{
+    for (int i = 0; i < MAX_MOMENTS; i++) {
+        heed__release(&o->allocator, o->whole[i], (size_t)heed_params_size(o->params),
+                      sizeof(heed_real));
+        o->whole[i] = NULL;
+    }
+}
+
+heed_status heed__optimizer_whole(heed_optimizer *o, heed_error *err)
+{
+    heed__optimizer_part(o);
+    for (int i = 0; i < o->count; i++) {
+        heed_real *all =
+            heed__allocate_zeroed(&o->allocator, (size_t)heed_params_size(o->params), sizeof *all);
+        if (!all)
+            return heed__fail(err, HEED_MEMORY,
+                              "optimizer: out of memory for the moments of all "
+                              "processes");
+        o->whole[o->kind[i]] = all;
+    }
+    return HEED_OK;
+}
+
+heed_real *heed__optimizer_own(const heed_optimizer *o, int i, int64_t bucket)
+{
+    return o->moment[o->kind[i]] + heed__exact_sum_own_offset(o->parts, bucket);
+}
+
 void heed_optimizer_free(heed_optimizer *o)
 {
     if (!o)
         return;
+    heed__optimizer_part(o);
     heed_allocator a = o->allocator;
     for (int i = 0; i < MAX_MOMENTS; i++)
         heed__release(&a, o->moment[i], (size_t)o->size, sizeof(heed_real));
@@ -123,6 +164,8 @@ void heed_optimizer_free(heed_optimizer *o)
 struct step {
     const heed_optimizer *o;
     double rate;
+    int64_t first; /* element of the buffers that the first moment belongs to */
+    int64_t begin; /* where the elements of this step begin */
 };
 
 /* Adam, section 2: m / (1 - beta1^t) and v / (1 - beta2^t), folded into rate and scale. */
@@ -141,16 +184,16 @@ static heed__adam adam_constants(const heed_optimizer *o, double rate, double we
     };
 }
 
-/* Elements begin .. end, which lie in one range r. */
+/* Elements begin .. end, which lie in one range r; the moments of begin are number `at`. */
 static void update(const heed_optimizer *o, const heed__param_range *r, double rate, int64_t begin,
-                   int64_t end)
+                   int64_t end, int64_t at)
 {
     const heed_kernels *k = heed__kernels();
     int64_t n = end - begin;
     heed_real *w = heed_params_values(o->params) + begin, *g = heed_params_grads(o->params) + begin;
     heed_real *m[MAX_MOMENTS];
     for (int i = 0; i < MAX_MOMENTS; i++)
-        m[i] = o->moment[i] ? o->moment[i] + begin : NULL;
+        m[i] = o->moment[i] ? o->moment[i] + at : NULL;
     if (r->frozen) {
         memset(g, 0, (size_t)n * sizeof *g);
         return;
@@ -180,19 +223,31 @@ static void step_part(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct step *c = context;
     (void)thread;
+    begin += c->begin;
+    end += c->begin;
     for (int i = 0; i < heed__params_ranges(c->o->params); i++) {
         heed__param_range r = heed__params_range(c->o->params, i);
         int64_t from = r.begin > begin ? r.begin : begin, to = r.end < end ? r.end : end;
         if (from < to)
-            update(c->o, &r, c->rate, from, to);
+            update(c->o, &r, c->rate, from, to, from - c->first);
     }
 }
 
 void heed__optimizer_step(heed_optimizer *o, double rate, int threads)
 {
     o->updates++;
-    struct step c = {o, rate};
-    heed__parallel(threads, o->size, BLOCK, 4, step_part, &c);
+    if (!o->parts) {
+        struct step c = {o, rate, 0, 0};
+        heed__parallel(threads, o->size, BLOCK, 4, step_part, &c);
+        return;
+    }
+    const int64_t n = heed_params_size(o->params);
+    for (int64_t b = 0; b < heed__exact_sum_buckets(o->parts, n); b++) {
+        int64_t begin, end;
+        heed__exact_sum_own(o->parts, n, b, &begin, &end);
+        struct step c = {o, rate, begin - heed__exact_sum_own_offset(o->parts, b), begin};
+        heed__parallel(threads, end - begin, BLOCK, 4, step_part, &c);
+    }
 }
 
 void heed_optimizer_step(heed_optimizer *o, double rate, int threads)
@@ -230,7 +285,9 @@ heed_real *heed_optimizer_moment(const heed_optimizer *o, int i)
 {
     if (!o)
         return NULL;
-    return i >= 0 && i < o->count ? o->moment[o->kind[i]] : NULL;
+    if (i < 0 || i >= o->count)
+        return NULL;
+    return o->parts ? o->whole[o->kind[i]] : o->moment[o->kind[i]];
 }
 
 const char *heed_optimizer_moment_name(const heed_optimizer *o, int i)

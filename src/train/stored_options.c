@@ -38,9 +38,9 @@ static heed_status check_one(const heed_trainer *t, const heed_option *o, const 
                              heed_error *err)
 {
     static const char *const loop[] = {
-        "max-updates",  "max-epochs",  "max-minutes",   "patience",   "average",
-        "average-kind", "valid-every", "valid-minutes", "save-every", "save-minutes",
-        "keep",         "log-every",   "threads",       NULL};
+        "max-updates",  "max-epochs",  "max-minutes",   "patience",        "average",
+        "average-kind", "valid-every", "valid-minutes", "save-every",      "save-minutes",
+        "keep",         "log-every",   "threads",       "shard-optimizer", NULL};
     const char *values = t->task.values;
     const bool total =
         t->loop.schedule == HEED_SCHEDULE_COSINE || t->loop.schedule == HEED_SCHEDULE_LINEAR;

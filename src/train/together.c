@@ -2,6 +2,7 @@
  * they neither validate nor save nor write a log, and do what rank 0 decides. */
 #include "train/trainer.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- the start ---- */
@@ -81,7 +82,110 @@ heed_status heed__together_meet(heed_trainer *t, heed_error *err)
         status = same_data(t, err);
     if (!status)
         status = heed__together_share(t, err);
+    heed__whole_forget(t);
     heed__ranks_forget_private(t->ranks);
+    return status;
+}
+
+/* ---- moments in parts ---- */
+
+const heed__exact_sum *heed__parts(const heed_trainer *t)
+{
+    return t->loop.shard_optimizer && heed_ranks_size(t->ranks) > 1 ? t->sum : NULL;
+}
+
+/* Moment i of a set, bucket by bucket, in t->bucket: rank 0's whole one to its owners, or back. */
+static heed_status pass_moment(heed_trainer *t, const heed__trained_set *s, int i, bool out,
+                               heed_error *err)
+{
+    const int64_t n = heed_params_size(s->params);
+    heed_real *whole = heed_optimizer_moment(s->optimizer, i);
+    heed_status status = HEED_OK;
+    for (int64_t b = 0; !status && b < heed__exact_sum_buckets(t->sum, n); b++) {
+        const int64_t first = b * heed__exact_sum_bucket_size(t->sum);
+        const int64_t rest = n - first, size = heed__exact_sum_bucket_size(t->sum);
+        const size_t bytes = (size_t)(rest < size ? rest : size) * sizeof *whole;
+        heed_real *own = heed__optimizer_own(s->optimizer, i, b);
+        int64_t begin, end;
+        heed__exact_sum_own(t->sum, n, b, &begin, &end);
+        const size_t mine = (size_t)(end - begin) * sizeof *own;
+        if (out) {
+            if (whole)
+                memcpy(t->bucket, whole + first, bytes);
+            if (!(status = heed__ranks_broadcast(t->ranks, t->bucket, bytes, err)))
+                memcpy(own, t->bucket + (begin - first), mine);
+        } else {
+            memcpy(t->bucket + (begin - first), own, mine);
+            status = heed__exact_sum_share(t->sum, HEED__CHANNEL_MAIN, t->bucket, n, b, err);
+            if (!status && whole)
+                memcpy(whole + first, t->bucket, bytes);
+        }
+    }
+    return status;
+}
+
+static heed_status hand_out(heed_trainer *t, const heed__trained_set *s, int i, heed_error *err)
+{
+    return pass_moment(t, s, i, true, err);
+}
+
+heed_status heed__whole_zero(heed_trainer *t, heed_error *err)
+{
+    heed_status status = HEED_OK;
+    for (int k = 0; heed__parts(t) && !status && k < t->sets; k++)
+        status = heed__optimizer_whole(t->set[k].optimizer, err);
+    return status;
+}
+
+void heed__whole_forget(heed_trainer *t)
+{
+    for (int k = 0; heed__parts(t) && k < t->sets; k++)
+        heed__optimizer_part(t->set[k].optimizer);
+}
+
+heed_status heed__whole_gather(heed_trainer *t, heed_error *err)
+{
+    if (!heed__parts(t))
+        return HEED_OK;
+    heed_status status = heed__ranks_lead(t->ranks) ? heed__whole_zero(t, err) : HEED_OK;
+    status = heed__ranks_agree(t->ranks, status, err);
+    for (int k = 0; !status && k < t->sets; k++)
+        for (int i = 0; !status && i < heed_optimizer_moments(t->set[k].optimizer); i++)
+            status = pass_moment(t, &t->set[k], i, false, err);
+    return status;
+}
+
+heed_status heed__together_weights(heed_trainer *t, int set, heed_error *err)
+{
+    heed_params *p = t->set[set].params;
+    const int64_t n = heed_params_size(p);
+    heed_status status = HEED_OK;
+    for (int64_t b = 0; heed__parts(t) && !status && b < heed__exact_sum_buckets(t->sum, n); b++)
+        status = heed__exact_sum_share(
+            t->sum, HEED__CHANNEL_MAIN,
+            heed_params_values(p) + b * heed__exact_sum_bucket_size(t->sum), n, b, err);
+    return status;
+}
+
+/* Each rank's blocks lie in its own parts, and are zero in the others: there is one number for each
+ * block that is not zero, and adding the zeros of the others changes nothing. */
+heed_status heed__together_norm(heed_trainer *t, int set, double *norm, heed_error *err)
+{
+    const heed_params *p = t->set[set].params;
+    const int64_t n = heed_params_size(p), blocks = (n + HEED_NORM_BLOCK - 1) / HEED_NORM_BLOCK;
+    const int size = heed_ranks_size(t->ranks);
+    double sum = 0;
+    heed__grad_squares(heed_params_grads(p), n, t->squares, heed_tape_threads(t->tape));
+    double *all = t->squares + blocks;
+    heed_status status =
+        heed__ranks_gather(t->ranks, t->squares, all, (size_t)blocks * sizeof *all, err);
+    for (int64_t i = 0; !status && i < blocks; i++) {
+        double block = 0;
+        for (int r = 0; r < size; r++)
+            block += all[r * blocks + i];
+        sum += block;
+    }
+    *norm = sqrt(sum);
     return status;
 }
 
@@ -98,8 +202,9 @@ static heed_status share_set(heed_trainer *t, int k, heed_error *err)
             t->ranks, heed_params_state_values(s->params),
             (size_t)heed_params_state_size(s->params) * sizeof(heed_real), err);
     for (int i = 0; !status && i < heed_optimizer_moments(s->optimizer); i++)
-        status =
-            heed__ranks_broadcast(t->ranks, heed_optimizer_moment(s->optimizer, i), bytes, err);
+        status = heed__parts(t) ? hand_out(t, s, i, err)
+                                : heed__ranks_broadcast(
+                                      t->ranks, heed_optimizer_moment(s->optimizer, i), bytes, err);
     if (!status)
         status = heed__ranks_broadcast(t->ranks, &updates, sizeof updates, err);
     if (!status)

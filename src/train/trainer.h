@@ -99,6 +99,8 @@ struct heed_trainer {
     heed_ranks *ranks;
     heed__exact_sum *sum;   /* NULL: one micro-batch */
     heed__overlap *overlap; /* NULL: one rank */
+    heed_real *bucket;      /* one, of moments on their way; with --shard-optimizer */
+    double *squares;        /* of gradients, a sum a block: of this rank, then of all */
     heed__rank_work *work;  /* (ranks) */
     double *rank_speed;     /* (ranks) items a second; of progress */
     double waited;          /* seconds for sums of gradients; see heed__waited */
@@ -213,11 +215,39 @@ heed_status heed__together_give(heed_trainer *t, heed_error *err);
 heed_status heed__together_meet(heed_trainer *t, heed_error *err);
 /* Rank 0 has loaded a save. */
 heed_status heed__together_share(heed_trainer *t, heed_error *err);
+/* Moments that each rank has a part of: all of them at rank 0, to be saved; zero, to be loaded; no
+ * longer.  Nothing where they are not in parts. */
+heed_status heed__whole_gather(heed_trainer *t, heed_error *err);
+heed_status heed__whole_zero(heed_trainer *t, heed_error *err);
+void heed__whole_forget(heed_trainer *t);
+/* The sum whose parts the ranks own moments of; NULL: each has all. */
+const heed__exact_sum *heed__parts(const heed_trainer *t);
+/* The weights of all ranks, after each has moved its own. */
+heed_status heed__together_weights(heed_trainer *t, int set, heed_error *err);
+/* heed_grad_norm of gradients of which each rank has its part. */
+heed_status heed__together_norm(heed_trainer *t, int set, double *norm, heed_error *err);
 /* Rank 0's decision, and what it failed in, on all ranks. */
 heed_status heed__together_agree(heed_trainer *t, heed__decision *d, heed_status status,
                                  heed_error *err);
 
+/* ---- clip.c ---- */
+/* A norm is the root of a sum over blocks of this size, in their order. */
+#define HEED_NORM_BLOCK 4096
+void heed__grad_squares(const heed_real *grads, int64_t size, double *sum, int threads);
+/* heed_clip_norm for a norm that is known. */
+void heed__clip_to(heed_params *p, double norm, double limit, int threads);
+
 /* ---- optimizer.c ---- */
+/* An optimiser of the parts that this rank owns alone; the others' moments it does not have.
+ * heed_optimizer_moment gives all of them between whole and part, as they stand in `whole` buffers
+ * of this rank, which are zero at first; NULL otherwise. */
+heed_optimizer *heed__optimizer_of_parts(heed_params *p, const heed_optimizer_options *options,
+                                         const heed__exact_sum *sum,
+                                         const heed_allocator *allocator, heed_error *err);
+heed_status heed__optimizer_whole(heed_optimizer *o, heed_error *err);
+void heed__optimizer_part(heed_optimizer *o);
+/* This rank's own moments of a bucket. */
+heed_real *heed__optimizer_own(const heed_optimizer *o, int i, int64_t bucket);
 /* heed_optimizer_step without the state: an update with several sets folds it in at its end. */
 void heed__optimizer_step(heed_optimizer *o, double rate, int threads);
 

@@ -153,18 +153,28 @@ static void hold_others(heed_trainer *t, int set, bool hold)
             heed__params_hold(t->set[k].params, hold);
 }
 
-/* Norm of the gradient, before it is clipped. */
-static double clip(heed_trainer *t, heed_params *p)
+static heed_status norm_of(heed_trainer *t, int k, double *norm, heed_error *err)
 {
+    if (heed__parts(t))
+        return heed__together_norm(t, k, norm, err);
+    *norm = heed_grad_norm(t->set[k].params, heed_tape_threads(t->tape));
+    return HEED_OK;
+}
+
+/* *norm: of the gradient, before it is clipped. */
+static heed_status clip(heed_trainer *t, int k, double *norm, heed_error *err)
+{
+    heed_params *p = t->set[k].params;
     const int threads = heed_tape_threads(t->tape);
-    if (t->loop.clip_value > 0) {
-        const double norm = heed_grad_norm(p, threads);
+    heed_status status = norm_of(t, k, norm, err);
+    double then = *norm;
+    if (!status && t->loop.clip_value > 0) {
         heed_clip_value(p, t->loop.clip_value, threads);
-        if (t->loop.clip > 0)
-            heed_clip_norm(p, t->loop.clip, threads);
-        return norm;
+        status = t->loop.clip > 0 ? norm_of(t, k, &then, err) : HEED_OK;
     }
-    return t->loop.clip > 0 ? heed_clip_norm(p, t->loop.clip, threads) : heed_grad_norm(p, threads);
+    if (!status && t->loop.clip > 0)
+        heed__clip_to(p, then, t->loop.clip, threads);
+    return status;
 }
 
 /* The loss of set k moves its parameters, and those of the others not. */
@@ -179,14 +189,16 @@ static heed_status train_set(heed_trainer *t, int k, heed__update *u, heed_error
     if (t->hooks.gradients)
         t->hooks.gradients(t->hooks.context, s->params, t->state.update + 1);
     u->set = k;
-    u->norm[k] = clip(t, s->params);
+    if ((status = clip(t, k, &u->norm[k], err)))
+        return status;
     if (!isfinite(u->norm[k]) || is_too_large(t, u->sum[k] / u->terms))
         return diverged(t, u, err);
     const int threads = heed_tape_threads(t->tape);
     heed__optimizer_step(s->optimizer, u->rate, threads);
-    if (s->ema)
+    status = heed__together_weights(t, k, err);
+    if (!status && s->ema)
         heed_ema_update(s->ema, threads);
-    return HEED_OK;
+    return status;
 }
 
 heed_status heed__trainer_update(heed_trainer *t, heed__update *u, heed_error *err)
