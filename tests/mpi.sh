@@ -48,6 +48,11 @@ all_cases() {
     ranks 2 train --model two-rnn $common --arch rnn --attention-normaliser hard; exits 0
     run train --model one-rnn $common --arch rnn --attention-normaliser hard --accumulate 2; exits 0
     same_run one-rnn two-rnn
+    language="--arch decoder --text s --valid-text t --tokens whitespace --context 8 --decoder-layers 1 --d 16 --ff 16
+        --heads 2 --batch-tokens 64 --warmup 5 --threads 1 --valid-every 10 --max-updates 20 --dropout 0.1"
+    ranks 2 train --model two-lm $language; exits 0
+    run train --model one-lm $language --accumulate 2; exits 0
+    same_run one-lm two-lm
 
     # Catches ranks that train while rank 0 only looks, moments that are not one whole, and parts that change a bit.
     ranks 2 train --model dry $stack --dry-run; exits 0
@@ -95,7 +100,7 @@ all_cases() {
     rc=$?; exits 0
     "$program" --version >out 2>err; rc=$?; exits 0
     says '^processes: .*MPI'
-    rm -rf shards one two one-rnn two-rnn whole parts alone
+    rm -rf shards one two one-rnn two-rnn one-lm two-lm whole parts alone
 }
 
 found=

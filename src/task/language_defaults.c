@@ -39,6 +39,7 @@ struct chooser {
     heed__language_run *t;
     heed_language_recipe *r, plain; /* nothing is given there */
     double tokens, seconds;         /* seconds: of an update; 0: not measured */
+    int ranks;                      /* that compute an update together */
     const char *size;               /* that was chosen; NULL: as given */
     bool short_of_time;
 };
@@ -129,6 +130,7 @@ static heed_status measure(struct chooser *c, heed_error *err)
             .wanted_count = n * block};
         status = heed__time_updates(&m, &b, o->loop.accumulate, (int)o->loop.threads,
                                     &c->t->allocator, &c->seconds, err);
+        c->seconds /= c->ranks;
     }
     heed_arena_free(arena);
     return status;
@@ -238,6 +240,8 @@ heed_status heed__language_choose(heed__language_run *t, int64_t bytes, heed_err
     heed_status status = heed_language_recipe_parse(&c.plain, 0, NULL, t->arena, err);
     if (status)
         return status;
+    c.ranks = heed_ranks_size(t->hooks.ranks);
+    c.plain.train.loop.accumulate = c.ranks;
     c.tokens = (bytes ? (double)bytes : 1e6) / bytes_a_token(&t->recipe.train);
     heed__loop_resolve(&t->recipe.train.loop);
     if (!t->recipe.train.from)
