@@ -172,11 +172,6 @@ static heed_status refuse(const heed__found_model *m, heed_error *err)
                                     "it has %s ('%s'), which heed does not open from "
                                     "CTranslate2",
                                     unknown[i].what, unknown[i].name);
-    if (scalar(m, "decoder/start_from_zero_embedding", 0) != 0)
-        return heed__found_fail(
-            m->found, err,
-            "its decoder starts from an embedding of zeros, which heed does not "
-            "open from CTranslate2");
     return HEED_OK;
 }
 
@@ -193,6 +188,9 @@ static heed_status set_architecture(heed__found_model *m, heed_error *err)
     t->heads = (int64_t)scalar(m, "decoder/num_heads", 8);
     t->pre_norm = scalar(m, "decoder/pre_norm", 1) != 0;
     t->norm_eps = 1e-5;
+    t->zero_start = scalar(m, "decoder/start_from_zero_embedding", 0) != 0; /* Marian's */
+    if (t->zero_start)
+        m->start = 0; /* is not looked up */
     t->attention_bias = t->output_bias = true;
     t->positions = HEED_POSITIONS_LEARNED;
     double scale = scalar(m, "encoder/scale_embeddings", 1);
