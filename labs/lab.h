@@ -117,7 +117,7 @@ typedef struct lab {
                                        with the lab_common */
     heed_status (*run)(lab_session *r, const void *settings, heed_error *err);
 } lab;
-#define LAB_LIST(X) X(caption) X(long) X(lstmn) X(ntm) X(pointer) X(snail) X(vit)
+#define LAB_LIST(X) X(caption) X(long) X(lstmn) X(ntm) X(pointer) X(retrieve) X(snail) X(vit)
 #define LAB_DECLARE(name) extern const lab lab_##name;
 LAB_LIST(LAB_DECLARE)
 

@@ -16,11 +16,11 @@ holds() {
 
 # Catches a lab that is not listed, or listed without what it is.
 run lab
-exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'
+exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'; says '^retrieve  *Pictures and texts'
 says '^caption  *Show, Attend and Tell'; says '^long  *Long sequences'; says '^lstmn  *LSTMN'; says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
 
 # Catches help that is missing or too wide.
-for name in caption long lstmn ntm pointer snail vit; do
+for name in caption long lstmn ntm pointer retrieve snail vit; do
     run lab $name --help
     exits 0; says "^usage: heed lab $name \[options\]"; says '^  --quick '; quiet_err
     [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
@@ -116,6 +116,14 @@ exits 2; mentions 'the number of band:W is 0'
 run lab long --heads 5 --model x
 exits 2; mentions "option '--heads' is 5, expected a divisor of --d, 64"
 [ ! -e x ]; verdict $? 'a mistake left a directory behind'
+
+# Catches pictures and texts that do not find each other.
+run lab retrieve --quick --model retrieve --threads 1
+exits 0
+holds 'a text finds its picture of 100, recall@1, %' '>= 70'
+holds 'a picture finds its text of 100, recall@1, %' '>= 70'
+holds "attention of a digit's word in its cell, %" '>= 60'
+[ -s retrieve/looks.svg ]; verdict $? 'there is no picture'
 
 # Catches a memory network that does not recall, and a picture of where it looks that is not made.
 run lab lstmn --quick --model lstmn --threads 1

@@ -1,5 +1,5 @@
 /* see.h: networks that see: a caption for a picture (Show, Attend and Tell), and where each of its
- * words looks.
+ * words looks; and how well a picture and a text match, which of its parts each word means.
  *
  *     heed_captioner *c = heed_captioner_open("m", 1, NULL, &err);
  *     heed_captioner_tell(c, &image, &(heed_caption_options){.beam = 5}, arena, &caption, &err);
@@ -136,6 +136,46 @@ typedef struct heed_caption_options {
 heed_status heed_caption_find(heed_tape *t, const heed_caption_net *m, const heed_real *pixels,
                               const heed_caption_options *o, heed_arena *arena, heed_caption *out,
                               heed_error *err);
+
+/* ---- pictures and texts that ask each other ---- */
+
+/* Stacked cross attention (Lee et al. 2018): the places v of a picture and the words w of a text
+ * are vectors of one space.  Each word asks the picture, and each place asks the text:
+ *     s(word) = cos(w, sum_i p_i v_i),   p = softmax_i(sharpness cos(w, v_i))
+ * and the other way round; the score of a pair is the mean over its words and over its places. */
+typedef struct heed_match_config {
+    int64_t side, channels, stages, filters; /* as in heed_caption_config */
+    int64_t vocabulary, embedding;
+    int64_t d;        /* of the space; even */
+    double sharpness; /* of attention; 0 means 9 */
+    double contrast;  /* scores are multiplied with it in the loss; 0 means 20 */
+    double dropout;
+} heed_match_config;
+typedef struct heed_match_net {
+    heed_match_config config;
+    heed_grid_layer grid;
+    heed_linear_layer place; /* (A,d) */
+    heed_tensor *words;      /* (V,embedding) */
+    heed_rnn_layer reader;   /* GRU both ways */
+} heed_match_net;
+void heed_match_build(heed_match_net *m, heed_scope s, const heed_match_config *config);
+/* (pictures*L,d) and (N,d). */
+heed_tensor *heed_match_places(heed_tape *t, const heed_match_net *m, const heed_real *pixels,
+                               int64_t pictures);
+heed_tensor *heed_match_words(heed_tape *t, const heed_match_net *m, const int32_t *ids,
+                              const heed_segments *rows);
+/* Every picture with every text: (pictures, texts), from -1 to 1. */
+heed_tensor *heed_match_scores(heed_tape *t, const heed_match_net *m, heed_tensor *places,
+                               int64_t pictures, heed_tensor *words, const heed_segments *rows);
+/* Contrast: text i belongs to picture i and to no other.  weight * the sum over pictures and texts
+ * of - log softmax of its own partner. */
+heed_tensor *heed_match_loss(heed_tape *t, const heed_match_net *m, const heed_real *pixels,
+                             const int32_t *ids, const heed_segments *rows, double weight);
+/* Of one picture and one text: where each word looks (words,L), and which words each place means
+ * (L,words). */
+bool heed_match_looks(heed_tape *t, const heed_match_net *m, heed_tensor *places,
+                      heed_tensor *words, const heed_real **word_looks,
+                      const heed_real **place_looks);
 
 /* ---- a captioner: a model directory of `heed train --arch caption` ---- */
 
