@@ -77,6 +77,31 @@ all_cases() {
         same "whole/$file" "m/$file"
     done
     rm -rf m whole
+
+    # Catches a wish of one rank that the others do not hear of, or that is not saved for.
+    what="$kind, asked to stop"
+    "$mpirun" -n 2 "$program" train --model m $options --max-updates 1000000 >out 2>err <in &
+    starter=$! i=0
+    while [ ! -e m/training/step-10 ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    kill -USR1 "$(ranks_of | sed -n 's/ 1$//p' | head -n 1)"
+    wait $starter
+    mentions 'and saved; go on with: heed train --resume m'
+    "$heed" train --resume m --max-updates 5 >out 2>err <in
+    rc=$?; exits 0
+    rm -rf m
+
+    # Catches ranks that wait for ever for one that cannot save, and a save that is lost with it.
+    if unshare -m true 2>/dev/null; then
+        what="$kind, a full disk"
+        mkdir disk
+        unshare -m sh -c 'mount -t tmpfs -o size=3000k none disk; "$@"; echo $? >code
+            ls disk/m/training >saves' sh timeout 60 "$mpirun" -n 2 "$program" train --model disk/m $options \
+            --max-updates 1000 >out 2>err <in
+        mentions "heed: rank 0 on $(uname -n): cannot write 'disk/m/training/"
+        mentions 'No space left on device'
+        [ "$(cat code)" != 124 ] && grep -q '^step-' saves; verdict $? "exit $(cat code); $(cat saves)"
+        rm -rf disk
+    fi
 }
 
 found=
