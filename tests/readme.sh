@@ -33,6 +33,8 @@ awk -F '\t' '{ print (NR % 2 ? "odd" : "even") "\t" $1 }' train.tsv >questions.t
 awk -F '\t' '{ print (NR % 2 ? "odd" : "even") "\t" $1 }' val.tsv >questions-dev.tsv
 awk -F '\t' '{ n = split($1, w, " "); for (i = 1; i <= n; i++) print w[i], i == 1 ? "B-first" : "O"; print "" }' val.tsv >words.conll
 cut -f 1 train.tsv >corpus.txt
+cp corpus.txt book.txt
+cut -f 1 test.tsv >other.txt
 cut -f 1 val.tsv >lines.txt
 paste lines.txt lines.txt >alike.tsv
 cat >"$bin/heed" <<END
