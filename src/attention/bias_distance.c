@@ -32,7 +32,7 @@ const heed__slot_row heed__bias_table = {
              .cost = "one addition a pair",
              .can = (HEED__CAN_USUAL & ~HEED_CAN_CROSS) | HEED_CAN_FUSED,
              .takes = 1,
-             .number = {{1, 1000000, DISTANCES}}},
+             .number = {{1, 1000000, DISTANCES, NULL}}},
 };
 
 double heed__alibi_slope(int head, int heads)

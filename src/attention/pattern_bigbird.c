@@ -63,7 +63,7 @@ const heed__slot_row heed__pattern_bigbird = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .needs = 2,
              .takes = 2,
-             .number = {{1, 1 << 24, 0}, {1, HEED__MOST_DRAWN, 0}}},
+             .number = {{1, 1 << 24, 0, NULL}, {1, HEED__MOST_DRAWN, 0, NULL}}},
     .pattern =
         &(const heed__pattern){
             .ranges = ranges, .most = HEED__MOST_DRAWN + 3, .reach = reach, .by_head = by_head},

@@ -42,7 +42,7 @@ const heed__slot_row heed__pattern_block = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .needs = 1,
              .takes = 2,
-             .number = {{1, 1 << 24, 0}, {1, 1, 0, words}}},
+             .number = {{1, 1 << 24, 0, NULL}, {1, 1, 0, words}}},
     .pattern =
         &(const heed__pattern){.ranges = ranges, .most = 1, .reach = reach, .by_head = by_head},
 };

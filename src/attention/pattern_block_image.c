@@ -45,6 +45,6 @@ const heed__slot_row heed__pattern_block_image = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .needs = 2,
              .takes = 3,
-             .number = {{1, 1 << 20, 0}, {1, 1 << 10, 0}, {1, 2, TWO_D, words}}},
+             .number = {{1, 1 << 20, 0, NULL}, {1, 1 << 10, 0, NULL}, {1, 2, TWO_D, words}}},
     .pattern = &(const heed__pattern){.ranges = ranges, .most = 1, .steps = true, .reach = reach},
 };

@@ -72,6 +72,6 @@ const heed__slot_row heed__pattern_bpt = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .needs = 1,
              .takes = 1,
-             .number = {{1, 1 << 16, 0}}},
+             .number = {{1, 1 << 16, 0, NULL}}},
     .pattern = &(const heed__pattern){.ranges = ranges, .most = 66, .steps = true, .reach = reach},
 };

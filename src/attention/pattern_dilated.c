@@ -44,7 +44,7 @@ const heed__slot_row heed__pattern_dilated = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .needs = 2,
              .takes = 3,
-             .number = {{1, 1 << 24, 0}, {1, 1 << 24, 0}, {1, 1024, 0}}},
+             .number = {{1, 1 << 24, 0, NULL}, {1, 1 << 24, 0, NULL}, {1, 1024, 0, NULL}}},
     .pattern =
         &(const heed__pattern){
             .ranges = ranges, .most = 1, .steps = true, .reach = reach, .by_head = by_head},

@@ -34,6 +34,6 @@ const heed__slot_row heed__pattern_etc = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .needs = 2,
              .takes = 2,
-             .number = {{1, 1 << 24, 0}, {1, 1 << 24, 0}}},
+             .number = {{1, 1 << 24, 0, NULL}, {1, 1 << 24, 0, NULL}}},
     .pattern = &(const heed__pattern){.ranges = ranges, .most = 2, .reach = reach},
 };

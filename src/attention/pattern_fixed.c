@@ -60,7 +60,9 @@ const heed__slot_row heed__pattern_fixed = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .needs = 2,
              .takes = 3,
-             .number = {{1, 1 << 24, 0}, {1, 1 << 24, 0}, {1, 3, HEED__MERGED, heed__part_words}}},
+             .number = {{1, 1 << 24, 0, NULL},
+                        {1, 1 << 24, 0, NULL},
+                        {1, 3, HEED__MERGED, heed__part_words}}},
     .pattern =
         &(const heed__pattern){
             .ranges = ranges, .most = 3, .steps = true, .reach = reach, .by_head = by_head},

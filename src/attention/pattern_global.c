@@ -28,6 +28,6 @@ const heed__slot_row heed__pattern_global = {
              .cost = "S pairs a query, or G",
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .takes = 1,
-             .number = {{1, INT32_MAX, 0}}},
+             .number = {{1, INT32_MAX, 0, NULL}}},
     .pattern = &(const heed__pattern){.ranges = ranges, .most = 1, .reach = reach},
 };

@@ -35,7 +35,7 @@ const heed__slot_row heed__pattern_local_m = {
              .cost = "2D+1 pairs a query",
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .takes = 1,
-             .number = {{1, 1000000, WINDOW}}},
+             .number = {{1, 1000000, WINDOW, NULL}}},
     .pattern = &(const heed__pattern){.ranges = ranges, .most = 1, .reach = reach},
 };
 
@@ -52,7 +52,7 @@ const heed__slot_row heed__pattern_local_p = {
              .cost = "2D+1 pairs and a W a query",
              .can = HEED__CAN_ALWAYS | HEED_CAN_HEADS | HEED_CAN_WIDTHS,
              .takes = 1,
-             .number = {{1, 1000000, WINDOW}}},
+             .number = {{1, 1000000, WINDOW, NULL}}},
 };
 
 void heed__local_p_build(heed_attend_layer *l, heed_scope s)

@@ -58,7 +58,7 @@ const heed__slot_row heed__pattern_random = {
              .can = HEED__CAN_USUAL | HEED_CAN_WIDTHS | HEED_CAN_FUSED | HEED_CAN_UNION,
              .needs = 1,
              .takes = 1,
-             .number = {{1, HEED__MOST_DRAWN, 0}}},
+             .number = {{1, HEED__MOST_DRAWN, 0, NULL}}},
     .pattern =
         &(const heed__pattern){
             .ranges = ranges, .most = HEED__MOST_DRAWN, .reach = reach, .by_head = by_head},

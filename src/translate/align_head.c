@@ -11,6 +11,7 @@
 #include "data/lexicon.h"
 #include "translate/translator.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Of the sample, pairs that are looked at. */
@@ -27,7 +28,7 @@ struct votes {
 /* The place of the source that piece t clearly comes from; -1: none does. */
 static int64_t origin(const heed__lexicon *x, const heed_tokens *source, int32_t t)
 {
-    double most = heed__max(CLEAR, heed__lexicon_p(x, (int32_t)x->sources, t));
+    double most = fmax(CLEAR, heed__lexicon_p(x, (int32_t)x->sources, t));
     int64_t best = -1;
     for (int64_t i = 0; i < source->count; i++) {
         const double p = heed__lexicon_p(x, source->id[i], t);
