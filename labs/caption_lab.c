@@ -38,7 +38,7 @@ static const heed_option fields[] = {
                      "each word decides how much the picture says"),
     HEED_OPTION_REAL(struct settings, net.doubly, "doubly", "0", 0, 100, "L",
                      "weight of looking at every place at some time; 0: none"),
-    HEED_OPTION_REAL(struct settings, net.reward, "reward", "1", 0, 100, "L", "hard: of REINFORCE"),
+    HEED_OPTION_REAL(struct settings, net.reward, "reward", "0.2", 0, 100, "L", "hard: of REINFORCE"),
     HEED_OPTION_REAL(struct settings, net.entropy, "entropy", "0.002", 0, 100, "L",
                      "hard: of the entropy of attention"),
     HEED_OPTION_REAL(struct settings, net.expectation, "expectation", "0.5", 0, 1, "P",

@@ -23,7 +23,7 @@ sed -i 's/^ *X(pattern_local_p).*/&\n    X(pattern_pages) \\/; s/^ *X(score_loca
 echo 'extern const heed_sublayer_class heed__shift_sublayer;' >>src/model/sublayers.h
 sed -i 's/^#endif$//' src/model/sublayers.h
 echo '#endif' >>src/model/sublayers.h
-sed -i 's/^ *&heed__ffn_sublayer,$/&\n    \&heed__shift_sublayer,/' src/model/sublayers.c
+sed -i 's/&heed__ffn_sublayer,/& \&heed__shift_sublayer,/' src/model/sublayers.c
 
 cat >program.c <<'PROGRAM'
 #include <heed/stack.h>

@@ -80,9 +80,10 @@ static void presets_are_the_published_sizes(void **state)
     } sizes[] = {{"tiny", {4, 4}, 128, 256, 4, 0.1},
                  {"small", {3, 3}, 256, 1024, 4, 0.1},
                  {"deep", {6, 2}, 256, 1024, 4, 0.1},
+                 {"student", {6, 2}, 256, 1536, 8, 0.1},
                  {"base", {6, 6}, 512, 2048, 8, 0.1},
                  {"big", {6, 6}, 1024, 4096, 16, 0.3}};
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         heed_model_config c = preset(sizes[i].name);
         assert_int_equal(c.encoder_layers, sizes[i].layers[0]);
         assert_int_equal(c.decoder_layers, sizes[i].layers[1]);
@@ -95,13 +96,13 @@ static void presets_are_the_published_sizes(void **state)
     static const char *const recurrent[] = {"sutskever", "bahdanau", "luong"};
     for (int i = 0; i < 3; i++) {
         heed_model_config c = preset(recurrent[i]);
-        assert_string_equal(heed_model_presets()[5 + i].name, recurrent[i]);
+        assert_string_equal(heed_model_presets()[6 + i].name, recurrent[i]);
         assert_int_equal(c.arch, HEED_ARCH_RNN);
         assert_int_equal(c.rnn.attend, i);
         assert_int_equal(c.d, 512);
         heed_model_free(new_model(&c));
     }
-    assert_null(heed_model_presets()[8].name);
+    assert_null(heed_model_presets()[9].name);
     heed_model_config tiny = preset("tiny");
     heed_model *m = new_model(&tiny);
     const int64_t d = 128, ff = 256, layer = 4 * d * d + 2 * d * ff + ff + d + 4 * d;
