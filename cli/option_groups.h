@@ -18,7 +18,7 @@
     {                                                                                              \
         "optimiser",                                                                               \
             "batch-tokens accumulate optimizer beta1 beta2 eps momentum weight-decay schedule "    \
-            "rate rate-floor warmup clip clip-value ema shard-optimizer",                                          \
+            "rate rate-floor warmup clip clip-value ema shard-optimizer",                          \
             false                                                                                  \
     }
 #define TRAIN_GROUP_LIMITS                                                                         \

@@ -86,8 +86,7 @@ static const heed_option_bundle *presets(void)
 }
 static const char *const examples[] = {
     "heed lab long --quick --model m",
-    "heed lab long --preset pixels --data mnist --attention-pattern band:28+strided:14 --model m",
-    NULL};
+    "heed lab long --preset pixels --data mnist --attention-pattern axial:28 -m m", NULL};
 static const heed_option_set options = {
     .command = "heed lab long",
     .summary = "Long sequences: what each efficient attention can do and what it cannot",

@@ -77,12 +77,9 @@ static void presets_are_the_published_sizes(void **state)
         const char *name;
         int64_t layers[2], d, ff, heads;
         double dropout;
-    } sizes[] = {{"tiny", {4, 4}, 128, 256, 4, 0.1},
-                 {"small", {3, 3}, 256, 1024, 4, 0.1},
-                 {"deep", {6, 2}, 256, 1024, 4, 0.1},
-                 {"student", {6, 2}, 256, 1536, 8, 0.1},
-                 {"base", {6, 6}, 512, 2048, 8, 0.1},
-                 {"big", {6, 6}, 1024, 4096, 16, 0.3}};
+    } sizes[] = {{"tiny", {4, 4}, 128, 256, 4, 0.1},  {"small", {3, 3}, 256, 1024, 4, 0.1},
+                 {"deep", {6, 2}, 256, 1024, 4, 0.1}, {"student", {6, 2}, 256, 1536, 8, 0.1},
+                 {"base", {6, 6}, 512, 2048, 8, 0.1}, {"big", {6, 6}, 1024, 4096, 16, 0.3}};
     for (int i = 0; i < 6; i++) {
         heed_model_config c = preset(sizes[i].name);
         assert_int_equal(c.encoder_layers, sizes[i].layers[0]);

@@ -81,7 +81,7 @@ typedef struct heed_caption_config {
                          "each word decides how much the picture says"),                           \
         HEED_OPTION_REAL(owner, at.doubly, "doubly", "1", 0, 100, "L",                             \
                          "weight of looking at every place at some time; 0: none"),                \
-        HEED_OPTION_REAL(owner, at.reward, "reward", "0.2", 0, 100, "L", "hard: of REINFORCE"),      \
+        HEED_OPTION_REAL(owner, at.reward, "reward", "0.2", 0, 100, "L", "hard: of REINFORCE"),    \
         HEED_OPTION_REAL(owner, at.entropy, "entropy", "0.002", 0, 100, "L",                       \
                          "hard: of the entropy of attention"),                                     \
         HEED_OPTION_REAL(owner, at.expectation, "expectation", "0.5", 0, 1, "P",                   \
