@@ -35,11 +35,7 @@ static const char *const examples[] = {"heed bench kernels",
                                        "heed bench train --preset tiny --threads 2", NULL};
 const heed_option_set bench_options = {
     .command = "heed bench",
-    .summary =
-        "Measure the kernels, whole training steps ('heed bench train --help'), decoding ('heed "
-        "bench decode --help') or a language model ('heed bench generate --help') against what "
-        "this machine gives; or efficient attentions beside the dense one ('heed bench attention "
-        "--help')",
+    .summary = "Measure kernels, training, decoding, writing or attention on this machine",
     .arguments = "kernels|train|decode|generate|attention",
     .least = 1,
     .most = 1,

@@ -24,8 +24,7 @@ static const char *const examples[] = {"heed list ops", "heed list attention",
                                        "heed list models", NULL};
 const heed_option_set list_options = {
     .command = "heed list",
-    .summary = "List what there is: operators (ops), what attention can be made of (attention), "
-               "models that are installed (models)",
+    .summary = "List operators, what attention is made of, or installed models",
     .arguments = "ops|attention|models",
     .least = 1,
     .most = 1,
