@@ -40,7 +40,7 @@ typedef struct long_source {
     int64_t length;              /* of what the task counts */
     int64_t vocabulary, classes; /* tokens; what is wanted */
     int64_t longest;             /* sequence */
-    int64_t count[3];            /* examples of each part; 0: as many as are asked for */
+    int64_t count[3];            /* examples of each part; 0: any number */
     void *data;                  /* the task's own */
     heed_arena *arena;
 } long_source;

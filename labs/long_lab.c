@@ -20,9 +20,10 @@ static const char *const task_names[] = {
 static const heed_option fields[] = {
     LAB_OPTIONS(long_settings, shared),
     LAB_TRAINING(long_settings, shared, "3000", "32", "500", "adam", "0.001", NULL, "1", NULL),
-    HEED_OPTION_CHOICE(long_settings, task, "task", "duplication", task_names,
-                       "0w0w; nested lists of LRA; characters of a text; pixels of digits; reviews "
-                       "as bytes"),
+    HEED_OPTION_CHOICE(
+        long_settings, task, "task", "duplication", task_names,
+        "0w0w; nested lists of LRA; characters of a text; pixels of digits; reviews, "
+        "byte by byte"),
     HEED_OPTION_TEXT(long_settings, data, "data", NULL, "DIR",
                      "characters: input.txt; pixels: MNIST's IDX files; reviews: train.tsv, "
                      "valid.tsv, test.tsv"),

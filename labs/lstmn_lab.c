@@ -36,7 +36,7 @@ static const heed_option fields[] = {
                     "text: longer lines are cut"),
     HEED_OPTION_INT(struct settings, d, "d", "128", 1, 4096, "N", "units of a layer"),
     HEED_OPTION_INT(struct settings, embedding, "embedding", "0", 0, 4096, "N",
-                    "numbers of a word; 0: as many as units"),
+                    "width of a word's embedding; 0: the units"),
     HEED_OPTION_INT(struct settings, layers, "layers", "1", 1, LSTMN_LAYERS, "N", "layers"),
     HEED_OPTION_INT(struct settings, window, "window", "0", 0, 10000, "N",
                     "look back at the last N steps alone; 0: at all"),

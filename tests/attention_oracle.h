@@ -15,7 +15,7 @@
 
 typedef heed_real real;
 
-/* Sums of up to a few hundred products of numbers of size one. */
+/* Sums of up to a few hundred products of values around 1. */
 #ifdef HEED_DOUBLE
 #define TOLERANCE 1e-11
 #else

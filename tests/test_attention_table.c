@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Sums of up to a few hundred products of numbers of size one. */
+/* Sums of up to a few hundred products of values around 1. */
 #ifdef HEED_DOUBLE
 #define NEAR 1e-8 /* the oracle's gradients may be differences */
 #else

@@ -244,7 +244,7 @@ static heed_trainer *open_trainer(const struct place *p, const char *folder,
     return t;
 }
 
-/* A line of so many different characters: a token tells where it stands. */
+/* A line of PLACES different characters: a token tells where it stands. */
 enum { PLACES = 300 };
 static void write_places(const char *path)
 {

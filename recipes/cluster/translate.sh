@@ -2,7 +2,7 @@
 # translate.sh: translate one large file on many machines: in parts, in order, and again from where it was if it
 # is interrupted.  N lines in, N lines out.  The machines share the folder of parts (NFS, Lustre).
 #
-#   translate.sh MODEL IN OUT WORKERS [OPTION...]   all of it on this machine, with so many workers
+#   translate.sh MODEL IN OUT WORKERS [OPTION...]   all of it on this machine, with WORKERS workers
 #   translate.sh split IN FOLDER [LINES]            parts of LINES lines (10000) into FOLDER
 #   translate.sh work FOLDER I N MODEL [OPTION...]  worker I of N (0 to N - 1): every N-th part that is not done
 #   translate.sh join FOLDER OUT                    checks all parts, puts them together, removes FOLDER

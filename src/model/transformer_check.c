@@ -146,7 +146,7 @@ static double table_rows(const heed_model_config *c)
     return pieces + outputs + (double)c->features;
 }
 
-/* What a memory of its own adds to a layer whose keys and values have so many columns. */
+/* What a memory of its own adds to a layer with keys of key_d and values of value_d columns. */
 static double memory_size(const heed_model_config *config, double key_d, double value_d)
 {
     const heed_transformer_config *c = &config->transformer;

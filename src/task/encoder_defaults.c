@@ -3,7 +3,7 @@
  *
  *   pieces of the vocabulary  11 N^1/2, from 1000 to 8000; mlm: to 16000
  *   model                     2 layers of d 128 below a million tokens, else 3 of d 192; mlm: mini
- *   updates                   so many passes as N^1/2 asks for, but no more than fit into the time
+ *   updates                   8,000 N^-1/2 passes, 8 to 40; no more than fit into the time
  *   dropout                   much, since each example is seen often, and tokens are hidden
  *   rate                      rises in a tenth of the updates, then falls in a straight line to 0
  *

@@ -122,11 +122,6 @@ static heed_status check_files(const heed_encoder_options *o, heed_error *err)
 
 /* ---- what would have no effect ---- */
 
-static bool typed(const heed_encoder_recipe *r, const char *name)
-{
-    return heed_option_origin_of(&r->origins, name) == HEED_OPTION_BY_COMMAND_LINE;
-}
-
 static bool masks(const heed_encoder_recipe *r)
 {
     return r->train.task == HEED_ENCODER_MLM;
@@ -167,31 +162,6 @@ static bool from_nothing(const heed_encoder_recipe *r)
     return !r->train.from;
 }
 
-static bool is_adam(const heed_encoder_recipe *r)
-{
-    return r->train.loop.optimizer == HEED_ADAM || r->train.loop.optimizer == HEED_ADAMW;
-}
-
-static bool learns_spans(const heed_encoder_recipe *r)
-{
-    return r->model.attention.adaptive_span > 0;
-}
-
-static bool compares_angles(const heed_encoder_recipe *r)
-{
-    return r->model.attention.score == HEED_SCORE_COSINE;
-}
-
-static bool scales(const heed_encoder_recipe *r)
-{
-    return r->model.attention.score == HEED_SCORE_SCALED_DOT;
-}
-
-static bool turns(const heed_encoder_recipe *r)
-{
-    return heed_positions_are_rotary((heed_positions)r->model.transformer.positions);
-}
-
 #define FROM "is the model's: not with --from"
 static const struct {
     const char *name;
@@ -212,20 +182,14 @@ static const struct {
     {"ff", from_nothing, FROM},
     {"heads", from_nothing, FROM},
     {"hold-out", holds_out, "is for training without validation files"},
-    {"beta1", is_adam, "needs --optimizer adam or adamw"},
-    {"beta2", is_adam, "needs --optimizer adam or adamw"},
-    {"span-penalty", learns_spans, "needs --adaptive-span"},
-    {"attention-beta", compares_angles, "needs --attention-score cosine"},
-    {"scale-scores", scales, "needs --attention-score scaled-dot"},
-    {"rope-base", turns, "needs --positions rotary or rotary-neighbours"},
 };
 
 static heed_status check_heard(const heed_encoder_recipe *r, heed_error *err)
 {
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
-        if (typed(r, needs[i].name) && !needs[i].heard(r))
+        if (heed__option_typed(&r->origins, needs[i].name) && !needs[i].heard(r))
             return heed__fail(err, HEED_ARGUMENT, "--%s %s", needs[i].name, needs[i].otherwise);
-    return HEED_OK;
+    return heed__check_heard(&r->origins, &r->model, &r->train.loop, err);
 }
 
 #define LEAST_LONGEST 8

@@ -6,8 +6,8 @@
  *   context                   256; 512 from ten million tokens on
  *   model                     d 128 and 4 layers below 300,000 tokens, d 256 and 6 layers below ten
  *                             million, else d 384 and 6 layers; a step smaller if time is short
- *   updates                   so many passes as 20,000 N^-1/2 asks for, 1 to 60, but no more than
- *                             fit into the time
+ *   updates                   20,000 N^-1/2 passes, 1 to 60, but no more than fit into the
+ *                             time
  *   dropout                   the more, the more often the text is seen
  *   rate                      0.001 (256/d)^1/2, after a warm-up, as a cosine to a tenth
  *

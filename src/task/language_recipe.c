@@ -171,11 +171,6 @@ void heed__language_resolve(heed_language_recipe *r)
 
 /* ---- what would have no effect ---- */
 
-static bool typed(const heed_language_recipe *r, const char *name)
-{
-    return heed_option_origin_of(&r->origins, name) == HEED_OPTION_BY_COMMAND_LINE;
-}
-
 static bool learns(const heed_language_recipe *r)
 {
     return !r->train.vocab && !r->train.from;
@@ -211,31 +206,6 @@ static bool holds_out(const heed_language_recipe *r)
     return !r->train.valid_text.count;
 }
 
-static bool is_adam(const heed_language_recipe *r)
-{
-    return r->train.loop.optimizer == HEED_ADAM || r->train.loop.optimizer == HEED_ADAMW;
-}
-
-static bool learns_spans(const heed_language_recipe *r)
-{
-    return r->model.attention.adaptive_span > 0;
-}
-
-static bool compares_angles(const heed_language_recipe *r)
-{
-    return r->model.attention.score == HEED_SCORE_COSINE;
-}
-
-static bool scales(const heed_language_recipe *r)
-{
-    return r->model.attention.score == HEED_SCORE_SCALED_DOT;
-}
-
-static bool turns(const heed_language_recipe *r)
-{
-    return heed_positions_are_rotary((heed_positions)r->model.transformer.positions);
-}
-
 #define LEARNED "is for a vocabulary that is learned: not with --vocab or --from"
 #define FROM "is the model's: not with --from"
 static const struct {
@@ -262,12 +232,6 @@ static const struct {
     {"norm", from_nothing, FROM},
     {"pre-norm", from_nothing, FROM},
     {"hold-out", holds_out, "is for training without --valid-text"},
-    {"beta1", is_adam, "needs --optimizer adam or adamw"},
-    {"beta2", is_adam, "needs --optimizer adam or adamw"},
-    {"span-penalty", learns_spans, "needs --adaptive-span"},
-    {"attention-beta", compares_angles, "needs --attention-score cosine"},
-    {"scale-scores", scales, "needs --attention-score scaled-dot"},
-    {"rope-base", turns, "needs --positions rotary or rotary-neighbours"},
 };
 
 heed_status heed__language_check(const heed_language_recipe *r, heed_error *err)
@@ -278,9 +242,11 @@ heed_status heed__language_check(const heed_language_recipe *r, heed_error *err)
     if (!o->text.count)
         return heed__fail(err, HEED_ARGUMENT, "nothing to learn from: give --text");
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
-        if (typed(r, needs[i].name) && !needs[i].heard(r))
+        if (heed__option_typed(&r->origins, needs[i].name) && !needs[i].heard(r))
             return heed__fail(err, HEED_ARGUMENT, "--%s %s", needs[i].name, needs[i].otherwise);
-    heed_status status = heed__options_check_names(&heed__language_set, r, err);
+    heed_status status = heed__check_heard(&r->origins, &r->model, &o->loop, err);
+    if (!status)
+        status = heed__options_check_names(&heed__language_set, r, err);
     if (!status)
         status = heed__loop_check(&o->loop, err);
     heed_model_config c = r->model; /* a learned vocabulary comes later */

@@ -112,26 +112,6 @@ static bool attends(const heed_recipe *r)
     return r->model.arch != HEED_ARCH_RNN || r->model.rnn.attend != HEED_ATTEND_NEVER;
 }
 
-static bool scales(const heed_recipe *r)
-{
-    return r->model.attention.score == HEED_SCORE_SCALED_DOT;
-}
-
-static bool learns_spans(const heed_recipe *r)
-{
-    return r->model.attention.adaptive_span > 0;
-}
-
-static bool compares_angles(const heed_recipe *r)
-{
-    return r->model.attention.score == HEED_SCORE_COSINE;
-}
-
-static bool turns(const heed_recipe *r)
-{
-    return heed_positions_are_rotary((heed_positions)r->model.transformer.positions);
-}
-
 /* With --from, the vocabulary is its own matter. */
 static bool learns_vocabulary(const heed_recipe *r)
 {
@@ -148,19 +128,8 @@ static bool holds_out(const heed_recipe *r)
     return !r->train.valid_source.count && !r->train.valid_tsv.count;
 }
 
-static bool is_adam(const heed_recipe *r)
-{
-    return r->train.loop.optimizer == HEED_ADAM || r->train.loop.optimizer == HEED_ADAMW;
-}
-
-static bool divides(const heed_recipe *r)
-{
-    return r->train.loop.optimizer != HEED_SGD;
-}
-
 #define LEARNED "is for a vocabulary that is learned: not with --vocab or --source-vocab"
 #define ATTENDS "needs --attend before or after"
-#define ADAM "needs --optimizer adam or adamw"
 static const struct {
     const char *name;
     bool (*heard)(const heed_recipe *r);
@@ -172,34 +141,20 @@ static const struct {
     {"attention-memory", attends, ATTENDS},
     {"attention-dropout", attends, ATTENDS},
     {"attention-beta", attends, ATTENDS},
-    {"span-penalty", learns_spans, "needs --adaptive-span"},
-    {"attention-beta", compares_angles, "needs --attention-score cosine"},
-    {"scale-scores", scales, "needs --attention-score scaled-dot"},
-    {"rope-base", turns, "needs --positions rotary or rotary-neighbours"},
     {"vocab-type", learns_vocabulary, LEARNED},
     {"vocab-size", learns_vocabulary, LEARNED},
     {"vocab-min-count", learns_vocabulary, LEARNED},
     {"vocab-coverage", learns_vocabulary, LEARNED},
     {"sampling-sides", samples, "needs --subword-sampling"},
     {"hold-out", holds_out, "is for training without validation files"},
-    {"beta1", is_adam, ADAM},
-    {"beta2", is_adam, ADAM},
-    {"eps", divides, "needs --optimizer adam, adamw or rmsprop"},
 };
-
-/* Only the command line is held against this: a config file may name every option, and a preset
- * may be changed into what ignores some of it. */
-static bool is_typed(const heed_recipe *r, const char *name)
-{
-    return heed_option_origin_of(&r->origins, name) == HEED_OPTION_BY_COMMAND_LINE;
-}
 
 static heed_status check_heard(const heed_recipe *r, heed_error *err)
 {
     static const char *const archs[] = {HEED_ARCH_WORDS};
     for (int i = 0; i < heed__recipe_set.count; i++) {
         const char *name = heed__recipe_set.fields[i].name;
-        if (!is_typed(r, name) || heed__model_listens(r->model.arch, name))
+        if (!heed__option_typed(&r->origins, name) || heed__model_listens(r->model.arch, name))
             continue;
         int other = 0;
         while (!heed__model_listens(other, name))
@@ -207,9 +162,9 @@ static heed_status check_heard(const heed_recipe *r, heed_error *err)
         return heed__fail(err, HEED_ARGUMENT, "--%s needs --arch %s", name, archs[other]);
     }
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
-        if (is_typed(r, needs[i].name) && !needs[i].heard(r))
+        if (heed__option_typed(&r->origins, needs[i].name) && !needs[i].heard(r))
             return heed__fail(err, HEED_ARGUMENT, "--%s %s", needs[i].name, needs[i].otherwise);
-    return HEED_OK;
+    return heed__check_heard(&r->origins, &r->model, &r->train.loop, err);
 }
 
 heed_status heed__recipe_check(const heed_recipe *r, heed_error *err)

@@ -1,7 +1,7 @@
 /* rehearsal.c: a model that learns a few hundred new pairs forgets, within a minute, half of what
  * it knew.  So every model keeps a sample of its training text, and --from mixes that with the new
- * pairs: each so many times that the sample has the share that --rehearse asks for.  The
- * sample comes in the model's own translations (own_sample.c).
+ * pairs, repeated until it has the share that --rehearse asks for.  It comes in the model's own
+ * translations (own_sample.c).
  *
  * How often the new pairs are seen, k = 14 (bytes / 13000)^-1/4, is part of the mixture: one epoch
  * has them k times.  docs/RESULTS.md has the runs that decided. */

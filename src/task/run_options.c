@@ -20,6 +20,40 @@ bool heed__option_given(const heed_option_set *set, const heed_option_origins *o
            !heed__option_same(o, (const char *)values + o->offset, (const char *)plain + o->offset);
 }
 
+bool heed__option_typed(const heed_option_origins *origins, const char *name)
+{
+    return heed_option_origin_of(origins, name) == HEED_OPTION_BY_COMMAND_LINE;
+}
+
+/* ---- what would have no effect ---- */
+
+heed_status heed__check_heard(const heed_option_origins *origins, const heed_model_config *model,
+                              const heed_loop_options *loop, heed_error *err)
+{
+    static const char adam[] = "needs --optimizer adam or adamw";
+    const bool is_adam = loop->optimizer == HEED_ADAM || loop->optimizer == HEED_ADAMW;
+    const struct {
+        const char *name;
+        bool heard;
+        const char *otherwise; /* what is said if not */
+    } needs[] = {
+        {"beta1", is_adam, adam},
+        {"beta2", is_adam, adam},
+        {"eps", loop->optimizer != HEED_SGD, "needs --optimizer adam, adamw or rmsprop"},
+        {"span-penalty", model->attention.adaptive_span > 0, "needs --adaptive-span"},
+        {"attention-beta", model->attention.score == HEED_SCORE_COSINE,
+         "needs --attention-score cosine"},
+        {"scale-scores", model->attention.score == HEED_SCORE_SCALED_DOT,
+         "needs --attention-score scaled-dot"},
+        {"rope-base", heed_positions_are_rotary((heed_positions)model->transformer.positions),
+         "needs --positions rotary or rotary-neighbours"},
+    };
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
+        if (heed__option_typed(origins, needs[i].name) && !needs[i].heard)
+            return heed__fail(err, HEED_ARGUMENT, "--%s %s", needs[i].name, needs[i].otherwise);
+    return HEED_OK;
+}
+
 /* ---- names of files ---- */
 
 /* A name that does not exist stays as it is: whoever opens it says so; behind it stays a share. */

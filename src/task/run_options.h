@@ -3,11 +3,18 @@
 #ifndef HEED_TASK_RUN_OPTIONS_H
 #define HEED_TASK_RUN_OPTIONS_H
 
+#include <heed/model.h>
 #include <heed/train.h>
 
 /* Whether somebody asked for an option's value; plain is where nobody asked for anything. */
 bool heed__option_given(const heed_option_set *set, const heed_option_origins *origins,
                         const void *values, const void *plain, const char *name);
+/* Whether it was a word of the command line.  Only these are refused where they have no effect: a
+ * config file may name every option, and a preset may be changed into what ignores some of it. */
+bool heed__option_typed(const heed_option_origins *origins, const char *name);
+/* Refuses options of the model and the loop that have no effect, whatever is trained. */
+heed_status heed__check_heard(const heed_option_origins *origins, const heed_model_config *model,
+                              const heed_loop_options *loop, heed_error *err);
 /* Makes the options that are files absolute, so that a run can be resumed from anywhere.  names,
  * ended by NULL, are of texts and lists. */
 heed_status heed__options_absolute(const heed_option_set *set, void *values,
