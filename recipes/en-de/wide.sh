@@ -26,13 +26,13 @@ cat "$here/openings.tsv" "$here/openings.tsv" "$here/openings.tsv" "$here/openin
     done
 } >"$text/valid.tsv"
 "$heed" train --model "$model" --from "$here/../../models/en-de" --rehearse 0 --recipe paper \
-    --tsv "$DATA/train.tsv.gz:0.4" --tsv "$WIDE/europarl.tsv.gz:0.25" --tsv "$WIDE/books.tsv.gz:0.25" \
+    --tsv "$DATA/train.tsv.gz:0.4" --tsv "$WIDE/europarl.tsv.gz:0.35" --tsv "$WIDE/books.tsv.gz:0.25" \
     --tsv "$WIDE/fsfe-web.tsv.gz:0.6" --tsv "$WIDE/mozilla-web.tsv.gz" --tsv "$WIDE/refugee-phrasebook.tsv.gz" \
     --tsv "$WIDE/xquad.tsv.gz" --tsv "$WIDE/guides.tsv.gz" --tsv "$WIDE/raspberrypi-projects.tsv.gz" \
     --tsv "$WIDE/gnome-help.tsv.gz" --tsv "$WIDE/mozilla.tsv.gz:0.5" --tsv "$text/help.tsv:0.4" \
     --tsv "$text/openings.tsv" --valid-tsv "$text/valid.tsv" --valid-metric loss \
     --join 0.1 --protect 0.15 --invent 0.15 --vary 0.1 --dropout 0.05 --batch-tokens 512 --clip 1 --beta2 0.99 \
-    --schedule linear --rate 0.0007 --warmup 400 --average 1 --max-tokens 128 --max-updates 20000 \
+    --schedule linear --rate 0.0007 --warmup 400 --average 1 --max-tokens 128 --max-updates 32000 \
     --valid-every 2000 --seed 3 "$@"
 "$heed" convert "$model" "$model-int8"
 "$here/greetings.sh" "$model-int8"
