@@ -156,7 +156,7 @@ KERNEL_ONCE := src/kernel/dispatch.c src/kernel/blas.c src/kernel/product.c src/
 KERNEL_EACH := $(filter-out $(KERNEL_ONCE),$(wildcard src/kernel/*.c))
 # What decodes pictures is a library of its own, so that libheed.so needs neither libpng nor libjpeg.
 FILES_SRC := $(wildcard src/image/*.c src/see/*.c)
-FILES_HEADERS := include/heed/image.h include/heed/see.h
+FILES_HEADERS := include/heed/image.h include/heed/see.h include/heed/vit.h
 FILES_OBJ := $(FILES_SRC:%.c=$(OUT)/%.o)
 FILES_LIBS := -lpng -ljpeg
 # What knows MPI is linked into heed-mpi alone, in the place of alone.c.

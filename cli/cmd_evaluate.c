@@ -21,7 +21,8 @@ struct settings {
     struct evaluation e;
     heed_option_list reference;
     const char *model, *source, *compare, *metrics, *by_length, *output;
-    const char *tsv, *conll, *tag_column;
+    const char *tsv, *conll, *tag_column, *images;
+    heed_option_list idx;
     bool tokenized;
     heed_search_options search;
     int64_t threads;
@@ -56,8 +57,8 @@ static const heed_option fields[] = {
                      "scores by words of the source: 10,15,20 makes four groups; takes several "
                      "files"),
     HEED_OPTION_TEXT(struct settings, output, "output", NULL, "FILE",
-                     "draw the scores of --by-length, or the confusion matrix of --tsv and "
-                     "--conll, into FILE, which ends in .svg"),
+                     "draw the scores of --by-length, or the confusion matrix of --tsv, --conll, "
+                     "--images and --idx, into FILE, which ends in .svg"),
     HEED_OPTION_INT(struct settings, e.resamples, "resamples", "1000", 1, 1000000, "N",
                     "test sets drawn for --compare"),
     HEED_OPTION_INT(struct settings, e.seed, "seed", "1", 0, INT64_MAX, "N",
@@ -77,6 +78,10 @@ static const heed_option fields[] = {
     HEED_OPTION_TEXT(struct settings, tag_column, "tag-column", NULL, "N|upos|xpos",
                      "with --conll: the column of the tag, from 1; the last if not given, upos "
                      "in .conllu"),
+    HEED_OPTION_TEXT(struct settings, images, "images", NULL, "DIR",
+                     "picture classifiers: a folder for each class, its pictures inside"),
+    HEED_OPTION_WORDS(struct settings, idx, "idx", 2, "IMAGES LABELS",
+                      "picture classifiers: two IDX files, plain or gzip, as MNIST's"),
     HEED_SEARCH_OPTIONS(struct settings, search),
     HEED_OPTION_INT(struct settings, threads, "threads", NULL, 1, 64, "N",
                     "threads that translate; all processors if not given"),
@@ -90,6 +95,7 @@ static const char *const examples[] = {
     "heed evaluate --reference test.de --source test.en --by-length 10,20 a.de b.de",
     "heed evaluate --model classifier --tsv test.tsv --output confusion.svg",
     "heed evaluate --model tagger --conll test.conll --json",
+    "heed evaluate --model vit --images photos --output confusion.svg",
     NULL,
 };
 const heed_option_set evaluate_options = {
@@ -361,27 +367,39 @@ static bool usage_is_right(struct settings *s, const invocation *in)
     return false;
 }
 
-/* Only these go with a file of examples; false after saying which does not. */
+/* The option that names examples; NULL: there are translations. */
+static const char *examples_of(const struct settings *s)
+{
+    return s->tsv ? "tsv" : s->conll ? "conll" : s->images ? "images" : s->idx.count ? "idx" : NULL;
+}
+
+/* Only these go with examples; false after saying which does not. */
 static bool examples_are_right(const struct settings *s, const invocation *in)
 {
-    static const char *const alone[] = {"model",  "tsv",  "conll",   "tag-column",
-                                        "output", "json", "threads", NULL};
+    static const char *const alone[] = {"model",      "tsv",    "conll", "images", "idx",
+                                        "tag-column", "output", "json",  "threads"};
+    static const char *const files[] = {"tsv", "conll", "images", "idx"};
+    const char *own = examples_of(s);
     bool good = true;
-    if (s->tsv && s->conll) {
-        complain("options '--tsv' and '--conll' exclude each other");
-        good = false;
+    for (int i = 0; good && i < 4; i++) {
+        good = strcmp(files[i], own) == 0 || !option_typed(in, files[i]);
+        if (!good)
+            complain("options '--%s' and '--%s' exclude each other", own, files[i]);
     }
     for (int i = 0; good && i < evaluate_options.count; i++) {
         const char *name = evaluate_options.fields[i].name;
-        int k = 0;
-        while (alone[k] && strcmp(alone[k], name) != 0)
+        size_t k = 0;
+        while (k < sizeof alone / sizeof *alone && strcmp(alone[k], name) != 0)
             k++;
-        good = alone[k] || !option_typed(in, name);
+        good = k < sizeof alone / sizeof *alone || !option_typed(in, name);
         if (!good)
-            complain("option '--%s' is for translations, not for '--%s'", name,
-                     s->tsv ? "tsv" : "conll");
+            complain("option '--%s' is for translations, not for '--%s'", name, own);
     }
     good = good && has_other(in, "tag-column", "conll", s->conll);
+    if (good && s->idx.count > 2) {
+        complain("option '--idx' has %d files, expected two: IMAGES LABELS", s->idx.count);
+        good = false;
+    }
     if (good && in->words.count) {
         complain("unexpected argument '%s'", in->words.items[0]);
         good = false;
@@ -402,11 +420,12 @@ int evaluate_run(int argc, const char *const *argv)
     int code = EXIT_USAGE;
     if (!invocation_begin(&in, &evaluate_options, argc, argv, &s))
         code = in.exit_code;
-    else if (s.tsv || s.conll) {
-        const struct example_files files = {s.model,  s.tsv,    s.conll,  s.tag_column,
-                                            s.output, s.e.json, s.threads};
+    else if (examples_of(&s)) {
+        const struct example_files files = {s.model,      s.tsv,    s.conll,  s.images, s.idx,
+                                            s.tag_column, s.output, s.e.json, s.threads};
+        const bool pictures = s.images || s.idx.count;
         if (examples_are_right(&s, &in))
-            code = evaluate_examples(&files);
+            code = (pictures ? evaluate_pictures : evaluate_examples)(&files);
     } else if (usage_is_right(&s, &in)) {
         if (s.model)
             s.model = find_model(s.model, NULL, in.arena);

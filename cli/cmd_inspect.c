@@ -19,7 +19,7 @@ static const heed_option fields[] = {
                      "take this as the translation instead of the model's own"),
     HEED_OPTION_TEXT(struct inspect_settings, image, "image", NULL, "FILE",
                      "of a captioner: show where each word of this picture's caption looked, or of "
-                     "the one that --attention gives"),
+                     "the one that --attention gives; of a picture classifier: where it looks"),
     HEED_OPTION_TEXT(struct inspect_settings, output, "output", NULL, "FILE",
                      "write all heads to FILE, which ends in .svg or .html"),
     HEED_OPTION_CHOICE(struct inspect_settings, kind, "kind", "cross",

@@ -1,8 +1,8 @@
 /* evaluate_examples.c: how good an encoder's labels, tags and vectors are. */
 #include "evaluate_examples.h"
 #include "encoder_lines.h"
+#include "label_figures.h"
 
-#include <heed/show.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,77 +33,6 @@ static void *take(struct evaluating *e, int64_t count, size_t size)
 }
 
 /* ---- printing ---- */
-
-static void print_number(const char *name, double value)
-{
-    if (isfinite(value))
-        printf("\"%s\": %.6g", name, value);
-    else
-        printf("\"%s\": null", name);
-}
-
-/* "  87.20", or a dash. */
-static void print_percent(double value)
-{
-    if (isfinite(value))
-        printf("  %6.2f", 100 * value);
-    else
-        printf("  %6s", "-");
-}
-
-static int widest(const char *const *name, int64_t count)
-{
-    int width = 5;
-    for (int64_t i = 0; i < count; i++)
-        width = (int)strlen(name[i]) > width ? (int)strlen(name[i]) : width;
-    return width < 40 ? width : 40;
-}
-
-static void print_labels_json(const struct evaluating *e, const heed_label_figures *g)
-{
-    printf("\"n\": %lld, ", (long long)g->n);
-    print_number("accuracy", g->accuracy);
-    printf(", ");
-    print_number("macro_f1", g->macro_f1);
-    printf(", \"labels\": {");
-    for (int64_t k = 0; k < g->labels; k++) {
-        printf("%s", k ? ", " : "");
-        print_json_text(e->label[k]);
-        printf(": {");
-        print_number("precision", g->precision[k]);
-        printf(", ");
-        print_number("recall", g->recall[k]);
-        printf(", ");
-        print_number("f1", g->f1[k]);
-        printf("}");
-    }
-    printf("}, \"confusion\": [");
-    for (int64_t i = 0; i < g->labels; i++) {
-        printf("%s[", i ? ", " : "");
-        for (int64_t k = 0; k < g->labels; k++)
-            printf("%s%lld", k ? ", " : "", (long long)g->confusion[i * g->labels + k]);
-        printf("]");
-    }
-    printf("]");
-}
-
-static void print_labels(const struct evaluating *e, const heed_label_figures *g)
-{
-    const int width = widest(e->label, e->labels);
-    printf("accuracy %.2f %% (%lld of %lld), F1 %.2f (mean over labels)\n", 100 * g->accuracy,
-           (long long)g->right, (long long)g->n, 100 * g->macro_f1);
-    printf("%-*s  %6s  %6s  %6s  %6s\n", width, "label", "P", "R", "F1", "n");
-    for (int64_t k = 0; k < g->labels; k++) {
-        int64_t n = 0;
-        for (int64_t j = 0; j < g->labels; j++)
-            n += g->confusion[k * g->labels + j];
-        printf("%-*s", width, e->label[k]);
-        print_percent(g->precision[k]);
-        print_percent(g->recall[k]);
-        print_percent(g->f1[k]);
-        printf("  %6lld\n", (long long)n);
-    }
-}
 
 static void print_span(const heed_span_kind *s, bool json)
 {
@@ -154,38 +83,16 @@ static void print_spans(const heed_span_figures *g, double accuracy, int64_t wor
     }
 }
 
-static void draw_confusion(struct evaluating *e, const heed_label_figures *g)
-{
-    const char *svg;
-    if (!e->f->output)
-        return;
-    const heed_labels names = {e->label, e->labels};
-    if (!heed_confusion_svg("Right labels (rows) and the model's (columns)", names, g->confusion,
-                            e->arena, &svg, &e->err))
-        heed_text_save(e->f->output, svg, &e->err);
-}
-
-static void conclude_labels(struct evaluating *e, const int32_t *wanted, const int32_t *said,
-                            int64_t n)
-{
-    heed_label_figures g;
-    if (heed_label_figures_of(wanted, said, n, e->labels, e->arena, &g, &e->err))
-        return;
-    draw_confusion(e, &g);
-    if (e->err.status)
-        return;
-    if (e->f->json) {
-        printf("{");
-        print_labels_json(e, &g);
-        puts("}");
-    } else
-        print_labels(e, &g);
-}
-
 /* ---- labels ---- */
+
+static struct label_answers answers_of(const struct evaluating *e)
+{
+    return (struct label_answers){e->label, e->labels, e->f->output, e->f->json, e->arena};
+}
 
 static void classify(struct evaluating *e)
 {
+    const struct label_answers answers = answers_of(e);
     const int64_t n = heed_examples_count(e->x);
     int32_t *wanted = take(e, n, sizeof *wanted), *said = take(e, n, sizeof *said);
     const bool pairs = heed_examples_are_pairs(e->x);
@@ -210,13 +117,14 @@ static void classify(struct evaluating *e)
         }
     }
     if (!e->err.status)
-        conclude_labels(e, wanted, said, n);
+        conclude_labels(&answers, wanted, said, n, &e->err);
 }
 
 /* ---- tags ---- */
 
 static void tag(struct evaluating *e)
 {
+    const struct label_answers answers = answers_of(e);
     const int64_t n = heed_examples_count(e->x);
     int64_t words = 0, done = 0;
     for (int64_t i = 0; i < n; i++)
@@ -248,7 +156,7 @@ static void tag(struct evaluating *e)
     if (e->err.status)
         return;
     if (!heed_tags_are_spans(e->label, e->labels)) {
-        conclude_labels(e, wanted, said, words);
+        conclude_labels(&answers, wanted, said, words, &e->err);
         return;
     }
     heed_span_figures g;
@@ -256,8 +164,7 @@ static void tag(struct evaluating *e)
     if (heed_span_figures_of(e->label, e->labels, wanted, said, length, n, e->arena, &g, &e->err) ||
         heed_label_figures_of(wanted, said, words, e->labels, e->arena, &all, &e->err))
         return;
-    draw_confusion(e, &all);
-    if (!e->err.status)
+    if (!draw_confusion(&answers, &all, &e->err))
         print_spans(&g, all.accuracy, words, e->f->json);
 }
 

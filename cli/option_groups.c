@@ -47,7 +47,8 @@ const heed_option_group translate_groups[] = {
 
 const heed_option_group evaluate_groups[] = {
     {"what people need",
-     "reference metric model source compare sentence by-length tsv conll tag-column output json "
+     "reference metric model source compare sentence by-length tsv conll tag-column images idx "
+     "output json "
      "beam threads",
      true},
     {"metrics",

@@ -56,7 +56,8 @@ typedef struct train_kind {
 #define TRAIN_OTHERS_LIST(X)                                                                       \
     X(decoder)                                                                                     \
     X(encoder)                                                                                     \
-    X(caption)
+    X(caption)                                                                                     \
+    X(vit)
 
 #define TRAIN_KIND_LIST(X)                                                                         \
     X(translation)                                                                                 \

@@ -3,9 +3,8 @@
  * it looks and which positions it takes for neighbours. */
 #include "lab.h"
 #include "picture_data.h"
-#include "vit.h"
 
-#include <math.h>
+#include <heed/vit.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +63,7 @@ struct system {
     const struct settings *settings;
     picture_data data;
     heed_arena *arena;
-    vit net;
+    heed_vit_net net;
 };
 
 static void build(void *context, int set, heed_scope s)
@@ -72,18 +71,18 @@ static void build(void *context, int set, heed_scope s)
     struct system *y = context;
     const struct settings *o = y->settings;
     (void)set;
-    vit_build(&y->net, s,
-              &(vit_sizes){.side = y->data.side,
-                           .channels = 1,
-                           .patch = o->patch,
-                           .classes = y->data.classes,
-                           .d = o->d,
-                           .ff = o->ff,
-                           .layers = o->layers,
-                           .heads = o->heads,
-                           .dropout = o->dropout,
-                           .positions = o->positions},
-              y->arena);
+    heed_vit_build(&y->net, s,
+                   &(heed_vit_config){.side = y->data.side,
+                                      .channels = 1,
+                                      .patch = o->patch,
+                                      .classes = y->data.classes,
+                                      .d = o->d,
+                                      .ff = o->ff,
+                                      .layers = o->layers,
+                                      .heads = o->heads,
+                                      .dropout = o->dropout,
+                                      .positions = o->positions},
+                   y->arena);
 }
 
 /* ---- batches ---- */
@@ -124,7 +123,8 @@ static heed_tensor *loss(void *context, heed_tape *t, const heed_pass *pass, dou
     (void)sum;
     if (!take(y, t, PICTURES_TRAIN, 0, y->settings->shared.batch, &pass->rng, &b))
         return NULL;
-    heed_tensor *nats = heed_cross_entropy(t, vit_logits(t, &y->net, b.pixels, NULL), b.labels, 0);
+    heed_tensor *nats =
+        heed_cross_entropy(t, heed_vit_logits(t, &y->net, b.pixels, NULL), b.labels, 0);
     return heed_scale(t, nats, pass->weight / (double)b.count, 0);
 }
 
@@ -154,8 +154,9 @@ static heed_status test(struct system *y, heed_tape *t, picture_part part, struc
         struct batch b;
         n = all - done < AT_ONCE ? all - done : AT_ONCE;
         heed_tape_reset(t);
-        heed_tensor *logits =
-            take(y, t, part, done, n, NULL, &b) ? vit_logits(t, &y->net, b.pixels, NULL) : NULL;
+        heed_tensor *logits = take(y, t, part, done, n, NULL, &b)
+                                  ? heed_vit_logits(t, &y->net, b.pixels, NULL)
+                                  : NULL;
         heed_tensor *nats = heed_cross_entropy(t, logits, b.labels, 0);
         if (!nats)
             return lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text);
@@ -200,24 +201,13 @@ static heed_status evaluate(void *context, lab_session *r, heed_tape *t, heed_er
 
 /* ---- pictures ---- */
 
-/* In place: the least weight, which every patch has, taken from all. */
-static const heed_real *above_least(heed_real *weights, int64_t n)
-{
-    heed_real least = weights[0];
-    for (int64_t i = 1; i < n; i++)
-        least = weights[i] < least ? weights[i] : least;
-    for (int64_t i = 0; i < n; i++)
-        weights[i] -= least;
-    return weights;
-}
-
 /* The first test pictures, bright where the class row's attention comes from. */
 static heed_status draw_rollout(struct system *y, lab_session *r, heed_tape *t, heed_error *err)
 {
     enum { SHOWN = 12, ACROSS = 6 };
     heed_attention_recorder recorder = {0};
     struct batch b;
-    const int64_t side = y->data.side, across = vit_patches(&y->net.sizes);
+    const int64_t side = y->data.side, across = heed_vit_patches(&y->net.config);
     heed_image_cell cells[2 * SHOWN];
     char titles[SHOWN][32];
     const char *svg;
@@ -225,9 +215,9 @@ static heed_status draw_rollout(struct system *y, lab_session *r, heed_tape *t, 
     heed_real *weights = heed_arena_allocate(heed_tape_arena(t),
                                              (size_t)(SHOWN * across * across) * sizeof *weights);
     heed_tensor *logits = take(y, t, PICTURES_TEST, 0, SHOWN, NULL, &b)
-                              ? vit_logits(t, &y->net, b.pixels, &recorder)
+                              ? heed_vit_logits(t, &y->net, b.pixels, &recorder)
                               : NULL;
-    if (!logits || !weights || !vit_rollout(t, &recorder, weights))
+    if (!logits || !weights || !heed_vit_rollout(t, &recorder, weights))
         return lab_fail(err, HEED_MEMORY, "out of memory for a picture");
     for (int i = 0; i < SHOWN; i++) {
         /* A line of pictures, below it the same with what is seen of them. */
@@ -241,7 +231,8 @@ static heed_status draw_rollout(struct system *y, lab_session *r, heed_tape *t, 
                                       .high = 1};
         cells[at + ACROSS] = cells[at];
         cells[at + ACROSS].title = NULL;
-        cells[at + ACROSS].weights = above_least(weights + i * across * across, across * across);
+        heed_vit_above_least(weights + i * across * across, across * across);
+        cells[at + ACROSS].weights = weights + i * across * across;
         cells[at + ACROSS].rows = cells[at + ACROSS].cols = across;
     }
     if (heed_images_svg("Where the class row looks: attention rolled out", cells, 2 * SHOWN, ACROSS,
@@ -250,40 +241,14 @@ static heed_status draw_rollout(struct system *y, lab_session *r, heed_tape *t, 
     return lab_write(r, "rollout.svg", svg, err);
 }
 
-/* For each patch, how alike the other positions' embeddings are to its own, as in figure 7. */
 static heed_status draw_positions(struct system *y, lab_session *r, heed_error *err)
 {
-    const int64_t across = vit_patches(&y->net.sizes), patches = across * across,
-                  d = y->net.sizes.d;
-    heed_real *alike = heed_arena_allocate(r->arena, (size_t)(patches * patches) * sizeof *alike);
-    heed_image_cell *cells = heed_arena_allocate(r->arena, (size_t)patches * sizeof *cells);
     const char *svg;
     if (!y->net.positions)
         return HEED_OK;
-    if (!alike || !cells)
-        return lab_fail(err, HEED_MEMORY, "out of memory for a picture");
-    const heed_real *e = heed_tensor_data(y->net.positions) + d; /* without the class row's */
-    for (int64_t i = 0; i < patches; i++) {
-        for (int64_t j = 0; j < patches; j++) {
-            double dot = 0, a = 0, b = 0;
-            for (int64_t k = 0; k < d; k++) {
-                dot += (double)e[i * d + k] * (double)e[j * d + k];
-                a += (double)e[i * d + k] * (double)e[i * d + k];
-                b += (double)e[j * d + k] * (double)e[j * d + k];
-            }
-            alike[i * patches + j] = (heed_real)(dot / sqrt(a * b));
-        }
-        cells[i] = (heed_image_cell){.pixels = alike + i * patches,
-                                     .height = across,
-                                     .width = across,
-                                     .channels = 1,
-                                     .low = -1,
-                                     .high = 1};
-    }
-    if (heed_images_svg("How alike positions are (cosine)", cells, patches, across, 62, r->arena,
-                        &svg, err))
-        return err->status;
-    return lab_write(r, "positions.svg", svg, err);
+    return heed_vit_positions_svg(&y->net, r->arena, &svg, err)
+               ? err->status
+               : lab_write(r, "positions.svg", svg, err);
 }
 
 static heed_status draw(void *context, lab_session *r, heed_tape *t, heed_error *err)

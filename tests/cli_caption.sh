@@ -4,6 +4,7 @@
 # Takes the program as its argument (build/heed otherwise); closes with `N passed, N failed`.
 set -u
 . "$(dirname "$0")/case.inc"
+. "$tree/tests/pictures.inc"
 
 # A picture of 16 x 16 pixels, grey but for a corner: picture FILE COLOUR CORNER SHADE
 picture() {
@@ -15,15 +16,6 @@ picture() {
             print here == corner ? c[colour] : shade " " shade " " shade
         }
     }' | to_binary >"$1"
-}
-# P3 to P6: numbers become bytes.
-to_binary() {
-    read -r _ width height most
-    printf 'P6\n%s %s\n%s\n' "$width" "$height" "$most"
-    awk '{ for (i = 1; i <= NF; i++) printf "\\%03o", $i } END { print "" }' | while IFS= read -r bytes; do
-        # shellcheck disable=SC2059
-        printf "$bytes"
-    done
 }
 
 mkdir photos

@@ -37,6 +37,16 @@ cp corpus.txt book.txt
 cut -f 1 test.tsv >other.txt
 cut -f 1 val.tsv >lines.txt
 paste lines.txt lines.txt >alike.tsv
+. "$tree/tests/pictures.inc"
+mkdir -p photos/cat photos/dog captioned
+for i in 1 2 3 4 5 6; do
+    awk -v r=$((i * 40)) 'BEGIN { print "P3 8 8 255"; for (k = 0; k < 64; k++) print r, 255 - r, k }' | to_binary >captioned/$i.ppm
+    printf '%s.ppm\tA red square\ta red square here\n' $i
+done >photos.tsv
+cp captioned/[123].ppm photos/cat
+cp captioned/[456].ppm photos/dog
+cp -r photos/cat more-photos
+cp captioned/2.ppm one.png # known by its first bytes
 cat >"$bin/heed" <<END
 #!/bin/bash
 more=()
@@ -44,6 +54,7 @@ case \$1 in
 train)
     case " \$* " in
     *' --resume '*) ;;
+    *' --images '*) more=(--max-updates 2 --warmup 0) ;;
     *' --preset '* | *' --from '* | *' --arch '* | *' --d '*) more=(--max-updates 2 --batch-tokens 128) ;;
     *) more=(--max-updates 2 --batch-tokens 128 --preset tiny) ;;
     esac
@@ -165,7 +176,7 @@ code_of README.zh-CN.md >"$room/chinese"
 what='README.zh-CN.md'
 diff "$room/english" "$room/chinese" >out
 verdict $? 'its commands are not those of README.md'
-for page in README.md ${write:+README.zh-CN.md} docs/TRANSLATE.md docs/TRAIN.md docs/INSPECT.md docs/EMBED.md docs/CLASSIFY.md; do
+for page in README.md ${write:+README.zh-CN.md} docs/TRANSLATE.md docs/TRAIN.md docs/INSPECT.md docs/EMBED.md docs/CLASSIFY.md docs/SEE.md; do
     run_page $page
 done
 finish

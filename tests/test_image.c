@@ -5,6 +5,7 @@
 
 #include <heed/image.h>
 #include <jpeglib.h>
+#include <math.h>
 #include <png.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -594,6 +595,69 @@ static void a_bad_picture_is_named(void **state)
     heed_pictures_free(p);
 }
 
+/* Catches: files out of order, a folder's name lost, what is no picture; a broken file that is not
+ * noticed when it should be; a picture that is not among those asked for. */
+static void lists_and_choices(void **state)
+{
+    static const char names[] = "0.ppm\tx\n1.ppm\tx\n2.ppm\tx\n3.ppm\tx\n4.ppm\tx\n";
+    const char *const *file;
+    int64_t count, seen = 0;
+    char text[700];
+    heed_error err = {0};
+    heed_picture_batch a;
+    (void)state;
+    heed_arena *arena = heed_arena_new(NULL, NULL);
+    assert_int_not_equal(heed_pictures_in(folder, arena, &file, &count, &err), HEED_OK);
+    assert_string_equal(err.text, text_of(text, "%s has no pictures (PNG, JPEG or PPM)", folder));
+    for (int i = 4; i >= 0; i--) {
+        char name[] = "0.ppm";
+        name[0] = (char)('0' + i);
+        snprintf(text, sizeof text, "P5 1 1 255\n%c", 'a' + i);
+        write_plain(in_folder(name), text, 12);
+    }
+    write_plain(in_folder("c.tsv"), names, sizeof names - 1);
+    assert_int_equal(heed_pictures_in(folder, arena, &file, &count, NULL), HEED_OK);
+    assert_int_equal(count, 5);
+    assert_string_equal(file[3], in_folder("3.ppm"));
+    assert_int_equal(heed_pictures_in("any/file", arena, &file, &count, NULL), HEED_OK);
+    assert_int_equal(count, 1);
+    assert_string_equal(file[0], "any/file");
+
+    heed_pictures *p = heed_pictures_captions(in_folder("c.tsv"), folder, NULL, NULL, NULL);
+    static const int64_t only[] = {4, 1, 3};
+    heed_picture_batches *b =
+        heed_picture_batches_new(p,
+                                 &(heed_picture_batches_options){
+                                     .batch = 2, .only = only, .count = 3, .deviation = 1 / 255.0},
+                                 NULL, NULL);
+    assert_non_null(b);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(heed_picture_batches_next(b, &a, NULL), HEED_OK);
+        for (int64_t k = 0; k < a.count; k++) {
+            assert_true(fabs((double)a.features[k] - (double)('a' + a.example[k])) < 1e-3);
+            seen |= (int64_t)1 << a.example[k];
+        }
+    }
+    assert_int_equal(seen, 1 << 4 | 1 << 1 | 1 << 3);
+    heed_picture_batches_free(b);
+    static const int64_t beyond[] = {5};
+    assert_null(heed_picture_batches_new(
+        p, &(heed_picture_batches_options){.batch = 1, .only = beyond, .count = 1}, NULL, NULL));
+
+    write_plain(in_folder("3.ppm"), "P5 1 1 255\n", 11);
+    err = (heed_error){0};
+    assert_int_not_equal(heed_pictures_keep(p, &err), HEED_OK);
+    assert_non_null(strstr(err.text, "3.ppm ends too early"));
+    write_plain(in_folder("3.ppm"), "P5 1 1 255\nz", 12);
+    assert_int_equal(heed_pictures_keep(p, NULL), HEED_OK);
+    unlink(in_folder("3.ppm"));
+    uint8_t byte = 0;
+    assert_int_equal(heed_pictures_load(p, 3, &byte, NULL), HEED_OK);
+    assert_int_equal(byte, 'z');
+    heed_pictures_free(p);
+    heed_arena_free(arena);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
@@ -609,6 +673,7 @@ int main(void)
         TEST(captions),
         TEST(batches_depend_on_their_position),
         TEST(a_bad_picture_is_named),
+        TEST(lists_and_choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

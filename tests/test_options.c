@@ -115,6 +115,44 @@ static void test_presets(void **state)
     assert_int_equal(f->s.blas, 1);
 }
 
+struct pairs {
+    heed_option_list pair;
+    bool last;
+};
+
+/* Catches words of a list that takes several at a time which are lost, taken from the next option,
+ * or too few without a word. */
+static void test_words_together(void **state)
+{
+    struct fixture *f = *state;
+    static const heed_option two[] = {
+        HEED_OPTION_WORDS(struct pairs, pair, "pair", 2, "A B", "two"),
+        HEED_OPTION_BOOL(struct pairs, last, "last", NULL, "a flag"),
+    };
+    static const heed_option_set pairs = {
+        .command = "heed pair", .summary = "Pair", .fields = two, .count = 2, .most = 1};
+    struct pairs p;
+    const char *const argv[] = {"--pair", "a", "b", "--last", "--pair=c", "d", "word"};
+    assert_int_equal(heed_option_parse(&pairs, 7, argv, &p, f->arena, &f->r, &f->err), HEED_OK);
+    static const char *const wanted[] = {"a", "b", "c", "d"};
+    assert_int_equal(p.pair.count, 4);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(p.pair.items[i], wanted[i]);
+    assert_true(p.last);
+    assert_int_equal(f->r.words.count, 1);
+    assert_int_equal(heed_option_origin_of(&f->r.origins, "pair"), HEED_OPTION_BY_COMMAND_LINE);
+    for (int n = 2; n < 4; n++) {
+        const char *const few[] = {"--pair", "a", "--last"};
+        f->err = (heed_error){0};
+        assert_int_equal(heed_option_parse(&pairs, n, few, &p, f->arena, &f->r, &f->err),
+                         HEED_ARGUMENT);
+        assert_string_equal(f->err.text, "option '--pair' needs 2 values: A B");
+    }
+    const char *help = heed_option_help(&pairs, true, f->arena);
+    assert_non_null(strstr(help, "--pair A B"));
+    assert_null(strstr(help, "several times"));
+}
+
 /* Catches a type or a spelling of `--name value` that is not understood, and lost words. */
 static void test_every_type(void **state)
 {
@@ -608,15 +646,25 @@ static void test_nearest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_presets),           TEST(test_every_type),
-        TEST(test_error_texts),       TEST(test_number_of_words),
-        TEST(test_config_precedence), TEST(test_config_errors),
-        TEST(test_config_round_trip), TEST(test_help),
-        TEST(test_config_round_trip), TEST(test_groups_and_letters),
-        TEST(test_config_round_trip), TEST(test_man),
-        TEST(test_bundle_precedence), TEST(test_bundle_errors),
-        TEST(test_bundle_help),       TEST(test_shared_fields),
-        TEST(test_nearest),           TEST(test_origins),
+        TEST(test_presets),
+        TEST(test_words_together),
+        TEST(test_every_type),
+        TEST(test_error_texts),
+        TEST(test_number_of_words),
+        TEST(test_config_precedence),
+        TEST(test_config_errors),
+        TEST(test_config_round_trip),
+        TEST(test_help),
+        TEST(test_config_round_trip),
+        TEST(test_groups_and_letters),
+        TEST(test_config_round_trip),
+        TEST(test_man),
+        TEST(test_bundle_precedence),
+        TEST(test_bundle_errors),
+        TEST(test_bundle_help),
+        TEST(test_shared_fields),
+        TEST(test_nearest),
+        TEST(test_origins),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -56,6 +56,13 @@ heed_pictures *heed_pictures_captions(const char *tsv, const char *images,
                                       const heed_pictures_options *options,
                                       const heed_allocator *allocator, heed_error *err);
 void heed_pictures_free(heed_pictures *p);
+/* Decodes all pictures now and keeps them in memory, so that a file that is broken, or of another
+ * size, shows now. */
+heed_status heed_pictures_keep(heed_pictures *p, heed_error *err);
+/* The pictures of a folder in the order of their names, the folder before each; of a file, itself.
+ * In the arena.  A folder without pictures is refused. */
+heed_status heed_pictures_in(const char *path, heed_arena *arena, const char *const **files,
+                             int64_t *count, heed_error *err);
 
 typedef struct heed_pictures_report {
     int64_t count, height, width, channels, classes;
@@ -82,6 +89,8 @@ typedef struct heed_picture_augment {
 typedef struct heed_picture_batches_options {
     int64_t batch;        /* pictures; the last of an epoch may have fewer */
     int64_t begin, count; /* of the set; count 0: all from begin */
+    const int64_t *only;  /* (count) numbers in the set, in place of begin and what follows it; kept
+                             by the caller */
     bool in_order;        /* else shuffled in every epoch */
     int64_t epochs;       /* then batches are empty; 0: no end */
     uint64_t seed;

@@ -59,6 +59,7 @@ typedef struct heed_option {
     double low, high;           /* REAL: both included; 0, 0 means no limit */
     const char *const *choices; /* CHOICE: ended by NULL */
     const heed_option_spec *(*spec)(void); /* SPEC */
+    int takes;                             /* LIST: words each time it is given; 0 means 1 */
 } heed_option;
 
 /* The field's offset; a field of another type than the option's does not compile. */
@@ -67,37 +68,43 @@ typedef struct heed_option {
 #define HEED_OPTION_BOOL(owner, field, name, preset, help)                                         \
     {                                                                                              \
         name, HEED_OPTION_TYPE_BOOL, HEED_OPTION_FIELD(bool, owner, field), preset, NULL, help, 0, \
-            0, 0, 0, NULL, NULL                                                                    \
+            0, 0, 0, NULL, NULL, 0                                                                 \
     }
 #define HEED_OPTION_INT(owner, field, name, preset, least, most, value, help)                      \
     {                                                                                              \
         name, HEED_OPTION_TYPE_INT, HEED_OPTION_FIELD(int64_t, owner, field), preset, value, help, \
-            least, most, 0, 0, NULL, NULL                                                          \
+            least, most, 0, 0, NULL, NULL, 0                                                       \
     }
 #define HEED_OPTION_REAL(owner, field, name, preset, low, high, value, help)                       \
     {                                                                                              \
         name, HEED_OPTION_TYPE_REAL, HEED_OPTION_FIELD(double, owner, field), preset, value, help, \
-            0, 0, low, high, NULL, NULL                                                            \
+            0, 0, low, high, NULL, NULL, 0                                                         \
     }
 #define HEED_OPTION_TEXT(owner, field, name, preset, value, help)                                  \
     {                                                                                              \
         name, HEED_OPTION_TYPE_TEXT, HEED_OPTION_FIELD(const char *, owner, field), preset, value, \
-            help, 0, 0, 0, 0, NULL, NULL                                                           \
+            help, 0, 0, 0, 0, NULL, NULL, 0                                                        \
     }
 #define HEED_OPTION_LIST(owner, field, name, value, help)                                          \
     {                                                                                              \
         name, HEED_OPTION_TYPE_LIST, HEED_OPTION_FIELD(heed_option_list, owner, field), NULL,      \
-            value, help, 0, 0, 0, 0, NULL, NULL                                                    \
+            value, help, 0, 0, 0, 0, NULL, NULL, 0                                                 \
+    }
+/* A list whose option is followed by several words each time: --pair A B. */
+#define HEED_OPTION_WORDS(owner, field, name, takes, value, help)                                  \
+    {                                                                                              \
+        name, HEED_OPTION_TYPE_LIST, HEED_OPTION_FIELD(heed_option_list, owner, field), NULL,      \
+            value, help, 0, 0, 0, 0, NULL, NULL, takes                                             \
     }
 #define HEED_OPTION_CHOICE(owner, field, name, preset, choices, help)                              \
     {                                                                                              \
         name, HEED_OPTION_TYPE_CHOICE, HEED_OPTION_FIELD(int, owner, field), preset, NULL, help,   \
-            0, 0, 0, 0, choices, NULL                                                              \
+            0, 0, 0, 0, choices, NULL, 0                                                           \
     }
 #define HEED_OPTION_SPEC(owner, type, field, name, preset, value, spec, help)                      \
     {                                                                                              \
         name, HEED_OPTION_TYPE_SPEC, HEED_OPTION_FIELD(type, owner, field), preset, value, help,   \
-            0, 0, 0, 0, NULL, spec                                                                 \
+            0, 0, 0, 0, NULL, spec, 0                                                              \
     }
 
 /* The choices. */

@@ -17,6 +17,10 @@
 extern "C" {
 #endif
 
+/* "caption" or "vit": what the network of a model directory is for, by its config.json; NULL: it is
+ * none that sees.  The text is a constant. */
+const char *heed_see_arch(const char *folder);
+
 /* ---- from a picture to places ---- */
 
 /* Convolutions of 3 x 3, each with batch norm and ReLU: `stages` of them halve the picture and

@@ -71,8 +71,9 @@ void heed__option_description(heed__string *d, const heed_option_set *set, const
     heed__string_add(d, o->help);
     bool limited = o->least || o->most || o->low != 0 || o->high != 0;
     const char *may = o->type == HEED_OPTION_TYPE_CHOICE || limited ? heed__option_expected(o, text)
-                      : o->type == HEED_OPTION_TYPE_LIST            ? "may be given several times"
-                                                                    : "";
+                      : o->type == HEED_OPTION_TYPE_LIST && o->takes < 2
+                          ? "may be given several times"
+                          : "";
     bool shown = preset && o->type != HEED_OPTION_TYPE_BOOL;
     bool on = preset && o->type == HEED_OPTION_TYPE_BOOL && strcmp(preset, "true") == 0;
     if (*may || shown || on)

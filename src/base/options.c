@@ -446,11 +446,29 @@ static heed_status append(struct scan *s, const heed_option *o, const char *valu
     return heed__option_set_list(s->p, o, s->items, n + 1);
 }
 
+/* The words of a list that takes several each time; the first one is there already. */
+static heed_status take_words(struct scan *s, const heed_option *o, const char *first, int argc,
+                              const char *const *argv, int *i)
+{
+    const char *value = first;
+    for (int k = 0; k < o->takes; k++) {
+        if (k > 0 && (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0))
+            return heed__fail(s->p->err, HEED_ARGUMENT, "option '--%s' needs %d values: %s",
+                              o->name, o->takes, o->value);
+        value = k > 0 ? argv[++*i] : first;
+        if (s->pass == STORE && append(s, o, value))
+            return HEED_ARGUMENT;
+        if (s->pass == STORE)
+            s->p->origin[o - s->p->set->fields] = HEED_OPTION_BY_COMMAND_LINE;
+    }
+    return HEED_OK;
+}
+
 static heed_status take_option(struct scan *s, struct word w, int argc, const char *const *argv,
                                int *i)
 {
     heed__option_parse *p = s->p;
-    const char *value;
+    const char *value = NULL;
     if (is(w, "help") || is(w, "print-config") || (p->set->groups && is(w, "help-all"))) {
         /* Help wins, in whatever order they come. */
         if (!is(w, "print-config"))
@@ -471,8 +489,12 @@ static heed_status take_option(struct scan *s, struct word w, int argc, const ch
         return heed__option_unknown(p, w.name, w.length);
     const bool flag = o->type == HEED_OPTION_TYPE_BOOL;
     heed_status status = flag ? no_value(p, w) : take_value(p, w, argc, argv, i, &value);
-    if (status || s->pass != STORE)
+    if (status)
         return status;
+    if (o->takes > 1)
+        return take_words(s, o, value, argc, argv, i);
+    if (s->pass != STORE)
+        return HEED_OK;
     if (flag)
         *(bool *)field_of(p, o) = !off;
     else

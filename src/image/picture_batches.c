@@ -60,7 +60,7 @@ static void make_order(heed_picture_batches *b, int64_t epoch)
         return;
     b->ordered = epoch;
     for (int64_t i = 0; i < b->o.count; i++)
-        b->order[i] = b->o.begin + i;
+        b->order[i] = b->o.only ? b->o.only[i] : b->o.begin + i;
     if (b->o.in_order)
         return;
     const heed_rng rng = stream(b, epoch, FOR_ORDER, 0);
@@ -244,6 +244,9 @@ heed_status heed_picture_batches_seek(heed_picture_batches *b, heed_picture_posi
 static bool in_range(const heed_picture_batches_options *o, int64_t count)
 {
     const heed_picture_augment *a = &o->augment;
+    for (int64_t i = 0; o->only && i < o->count; i++)
+        if (o->only[i] < 0 || o->only[i] >= count)
+            return false;
     return o->batch >= 1 && o->begin >= 0 && o->count >= 1 && o->begin <= count - o->count &&
            o->epochs >= 0 && o->deviation > 0 && a->turn >= 0 && a->turn <= 180 && a->zoom >= 0 &&
            a->zoom <= 1 && a->shift >= 0 && a->shift <= 1;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-/* Names of a folder's entries, sorted, in the set's arena. */
+/* Names of a folder's entries, sorted, in an arena. */
 typedef struct listing {
     const char **name;
     int64_t count;
@@ -31,8 +31,28 @@ static bool is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+static char *copy_text(heed_arena *arena, const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    char *copy = heed_arena_allocate(arena, n);
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+static bool add_name(listing *l, const char *name, heed_arena *arena)
+{
+    if (l->count == l->capacity) {
+        const int64_t more = l->capacity ? 2 * l->capacity : 64;
+        const char **names = heed_arena_allocate(arena, (size_t)more * sizeof *names);
+        if (names && l->count)
+            memcpy(names, l->name, (size_t)l->count * sizeof *names);
+        l->name = names;
+        l->capacity = more;
+    }
+    return l->name && (l->name[l->count++] = copy_text(arena, name));
+}
+
 /* Folders, or else files whose names end as pictures' do. */
-static heed_status list(heed_pictures *p, const char *path, bool folders, listing *l,
+static heed_status list(const char *path, bool folders, heed_arena *arena, listing *l,
                         heed_error *err)
 {
     *l = (listing){0};
@@ -46,22 +66,42 @@ static heed_status list(heed_pictures *p, const char *path, bool folders, listin
             continue;
         if ((status = heed__pathname_in(full, path, e->d_name, err)) || is_folder(full) != folders)
             continue;
-        if (l->count == l->capacity) {
-            const int64_t more = l->capacity ? 2 * l->capacity : 64;
-            const char **names = heed_arena_allocate(p->arena, (size_t)more * sizeof *names);
-            if (names && l->count)
-                memcpy(names, l->name, (size_t)l->count * sizeof *names);
-            l->name = names;
-            l->capacity = more;
-        }
-        if (!l->name ||
-            !(l->name[l->count++] = heed__pictures_text(p, e->d_name, strlen(e->d_name))))
+        if (!add_name(l, e->d_name, arena))
             status = heed__fail(err, HEED_MEMORY, "out of memory for the names in %s", path);
     }
     closedir(d);
     if (!status && l->count)
         qsort(l->name, (size_t)l->count, sizeof *l->name, by_name);
     return status;
+}
+
+heed_status heed_pictures_in(const char *path, heed_arena *arena, const char *const **files,
+                             int64_t *count, heed_error *err)
+{
+    listing l = {0};
+    if (!path || !files || !count)
+        return heed__missing(err, "path");
+    *files = NULL;
+    *count = 0;
+    heed_status status = HEED_OK;
+    if (!is_folder(path)) {
+        if (!add_name(&l, path, arena))
+            return heed__fail(err, HEED_MEMORY, "out of memory for a name");
+    } else if ((status = list(path, false, arena, &l, err)))
+        return status;
+    else if (!l.count)
+        return heed__fail(err, HEED_FORMAT, "%s has no pictures (PNG, JPEG or PPM)", path);
+    else
+        for (int64_t i = 0; i < l.count; i++) {
+            heed__pathname full;
+            if (heed__pathname_in(full, path, l.name[i], err))
+                return HEED_ARGUMENT;
+            if (!(l.name[i] = copy_text(arena, full)))
+                return heed__fail(err, HEED_MEMORY, "out of memory for the names in %s", path);
+        }
+    *files = l.name;
+    *count = l.count;
+    return HEED_OK;
 }
 
 /* Names with their ends, so that "ab" "c" and "a" "bc" differ. */
@@ -81,7 +121,7 @@ static heed_status add_class(heed_pictures *p, const char *folder, int64_t label
         heed_status status = heed__pathname_in(full, folder, files->name[i], err);
         if (status)
             return status;
-        p->path[r->count] = heed__pictures_text(p, full, strlen(full));
+        p->path[r->count] = copy_text(p->arena, full);
         p->name[r->count] = files->name[i];
         p->label[r->count] = (int32_t)label;
         if (!p->path[r->count])
@@ -105,7 +145,7 @@ static heed_status allocate(heed_pictures *p, int64_t count, const char *folder,
 static heed_status read_classes(heed_pictures *p, const char *folder, heed_error *err)
 {
     listing classes;
-    heed_status status = list(p, folder, true, &classes, err);
+    heed_status status = list(folder, true, p->arena, &classes, err);
     if (status)
         return status;
     if (classes.count == 0)
@@ -119,7 +159,7 @@ static heed_status read_classes(heed_pictures *p, const char *folder, heed_error
         heed__pathname path;
         status = heed__pathname_in(path, folder, classes.name[i], err);
         if (!status)
-            status = list(p, path, false, &files[i], err);
+            status = list(path, false, p->arena, &files[i], err);
         if (status)
             return status;
         if (files[i].count < 2)

@@ -169,3 +169,29 @@ heed_status heed_pictures_load(const heed_pictures *p, int64_t i, uint8_t *pixel
     heed_image_free(&image, &p->allocator);
     return status;
 }
+
+heed_status heed_pictures_keep(heed_pictures *p, heed_error *err)
+{
+    if (!p)
+        return heed__missing(err, "pictures");
+    const heed_pictures_report *r = &p->report;
+    const int64_t each = r->height * r->width * r->channels;
+    int64_t all;
+    if (p->bytes)
+        return HEED_OK;
+    uint8_t *bytes =
+        heed__multiply(each, r->count, &all) ? heed__allocate(&p->allocator, (size_t)all, 1) : NULL;
+    if (!bytes)
+        return heed__fail(err, HEED_MEMORY, "out of memory for %lld pictures of %lld x %lld",
+                          (long long)r->count, (long long)r->width, (long long)r->height);
+    heed_status status = HEED_OK;
+    for (int64_t i = 0; !status && i < r->count; i++)
+        status = heed_pictures_load(p, i, bytes + i * each, err);
+    if (status) {
+        heed__release(&p->allocator, bytes, (size_t)all, 1);
+        return status;
+    }
+    p->bytes = bytes;
+    p->allocated = (size_t)all;
+    return HEED_OK;
+}

@@ -4,8 +4,8 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "see/caption_task.h"
+#include "see/model_files.h"
 
-#include <heed/io.h>
 #include <heed/show.h>
 #include <string.h>
 
@@ -17,8 +17,7 @@ struct heed_captioner {
     heed_params *params;
     heed_caption_net net;
     heed_tape *tape;
-    uint8_t *pixels;  /* (side,side,channels) */
-    heed_real *shown; /* the same from -1 to 1 */
+    heed_real *shown; /* (side,side,channels) from -1 to 1 */
 };
 
 /* ---- the directory ---- */
@@ -33,25 +32,15 @@ static const heed_option_set set = {
 heed_status heed__caption_config_write(const char *folder, const heed_caption_config *c,
                                        heed_arena *arena, heed_error *err)
 {
-    heed__pathname path;
     const struct file file = {*c};
-    const char *text = heed_option_config(&set, &file, arena);
-    if (heed__pathname_format(path, err, "%s/config.json", folder))
-        return HEED_ARGUMENT;
-    return text ? heed_text_save(path, text, err)
-                : heed__fail(err, HEED_MEMORY, "out of memory for '%s'", path);
+    return heed__see_config_write(folder, &set, &file, arena, err);
 }
 
 heed_status heed__caption_config_read(const char *folder, heed_caption_config *c, heed_arena *arena,
                                       heed_error *err)
 {
-    heed__pathname path;
     struct file file;
-    heed_option_result result;
-    if (heed__pathname_format(path, err, "%s/config.json", folder))
-        return HEED_ARGUMENT;
-    const char *const words[] = {"--config", path};
-    const heed_status status = heed_option_parse(&set, 2, words, &file, arena, &result, err);
+    const heed_status status = heed__see_config_read(folder, &set, &file, arena, err);
     *c = file.config;
     return status;
 }
@@ -63,7 +52,7 @@ heed_captioner *heed_captioner_open(const char *folder, int threads,
         return heed__missing(err, "folder"), NULL;
     const heed_allocator a = heed__allocator_or_default(allocator);
     heed_captioner *c = heed__allocate_zeroed(&a, 1, sizeof *c);
-    heed__pathname words, weights;
+    heed__pathname words;
     if (!c) {
         heed__fail(err, HEED_MEMORY, "out of memory for a captioner");
         return NULL;
@@ -72,24 +61,19 @@ heed_captioner *heed_captioner_open(const char *folder, int threads,
     c->arena = heed_arena_new(&a, err);
     if (!c->arena || heed__caption_config_read(folder, &c->config, c->arena, err) ||
         heed__pathname_format(words, err, "%s/" HEED__CAPTION_WORDS, folder) ||
-        heed__pathname_format(weights, err, "%s/model.safetensors", folder) ||
         !(c->vocab = heed_vocab_open(words, NULL, &a, err)) ||
         !(c->params = heed_params_new(&a, err)))
         goto fail;
     c->config.vocabulary = heed_vocab_size(c->vocab);
     heed_caption_build(&c->net, heed_params_scope(c->params), &c->config);
-    if (heed_params_finish(c->params, 1, err) || heed_params_load(c->params, weights, err) ||
-        !(c->tape = heed_tape_new(&(heed_tape_options){.allocator = &a, .threads = threads}, err)))
+    if (heed__see_weights(c->params, folder, err) || !(c->tape = heed__see_tape(threads, &a, err)))
         goto fail;
     const size_t n = (size_t)(c->config.side * c->config.side * c->config.channels);
-    c->pixels = heed_arena_allocate(c->arena, n);
     c->shown = heed_arena_allocate(c->arena, n * sizeof *c->shown);
-    if (!c->pixels || !c->shown) {
+    if (!c->shown) {
         heed__fail(err, HEED_MEMORY, "out of memory for a picture");
         goto fail;
     }
-    heed_tape_set_recording(c->tape, false);
-    heed_tape_set_training(c->tape, false);
     return c;
 fail:
     heed_captioner_free(c);
@@ -113,25 +97,6 @@ const heed_caption_net *heed_captioner_net(const heed_captioner *c)
     return c ? &c->net : NULL;
 }
 
-/* ---- words ---- */
-
-char *heed__small_letters(const char *text, heed_arena *arena)
-{
-    const size_t n = strlen(text);
-    char *small = heed_arena_allocate(arena, n + 1);
-    for (size_t i = 0; small && i <= n; i++)
-        small[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
-    return small;
-}
-
-heed_status heed__caption_encode(const heed_vocab *v, const char *text, heed_arena *arena,
-                                 heed_tokens *tokens, heed_error *err)
-{
-    const char *small = heed__small_letters(text, arena);
-    return small ? heed_vocab_encode(v, small, strlen(small), arena, tokens, err)
-                 : heed__fail(err, HEED_MEMORY, "out of memory for a caption");
-}
-
 /* ---- captions ---- */
 
 /* The middle square of the picture, scaled, into c->shown. */
@@ -149,12 +114,10 @@ static heed_status show(heed_captioner *c, const heed_image *image, heed_error *
                image->pixels + ((top + y) * image->width + left) * channels,
                (size_t)(side * channels));
     const heed_image from = {side, side, channels, square};
-    heed_image to = {c->config.side, c->config.side, c->config.channels, c->pixels};
-    heed_image_scale(&from, &to);
+    const heed_status status =
+        heed__see_scaled(&from, c->config.side, c->config.channels, &c->allocator, c->shown, err);
     heed__release(&c->allocator, square, (size_t)(side * side * channels), 1);
-    for (int64_t i = 0; i < to.height * to.width * to.channels; i++)
-        c->shown[i] = (heed_real)(c->pixels[i] / 127.5 - 1);
-    return HEED_OK;
+    return status;
 }
 
 heed_status heed_captioner_tell(heed_captioner *c, const heed_image *image,
@@ -173,27 +136,6 @@ heed_status heed_captioner_tell(heed_captioner *c, const heed_image *image,
     return heed_vocab_decode(c->vocab, out->id, out->count, arena, &out->text, err);
 }
 
-static heed_status check_known(const heed_captioner *c, const heed_tokens *tokens, const char *text,
-                               heed_error *err)
-{
-    const int32_t unknown = heed_vocab_special(c->vocab).unk;
-    if (!tokens->count)
-        return heed__fail(err, HEED_ARGUMENT, "the text has no words");
-    for (int64_t i = 0; i < tokens->count; i++) {
-        if (tokens->id[i] != unknown)
-            continue;
-        while (*text == ' ')
-            text++;
-        for (int64_t k = 0; k < i; k++) {
-            text += strcspn(text, " ");
-            text += strspn(text, " ");
-        }
-        return heed__fail(err, HEED_ARGUMENT, "the model does not know the word '%.*s'",
-                          (int)strcspn(text, " "), text);
-    }
-    return HEED_OK;
-}
-
 heed_status heed_captioner_read(heed_captioner *c, const heed_image *image, const char *text,
                                 heed_arena *arena, heed_caption *out, heed_error *err)
 {
@@ -203,8 +145,7 @@ heed_status heed_captioner_read(heed_captioner *c, const heed_image *image, cons
     static const int32_t first = 0;
     if (!c || !image || !image->pixels || !text || !out)
         return heed__missing(err, c ? "picture or text" : "captioner");
-    if (heed__caption_encode(c->vocab, text, arena, &tokens, err) ||
-        check_known(c, &tokens, text, err) || show(c, image, err))
+    if (heed__caption_encode_known(c->vocab, text, arena, &tokens, err) || show(c, image, err))
         return err ? err->status : HEED_ARGUMENT;
     const heed_special_ids ids = heed_vocab_special(c->vocab);
     const int64_t n = tokens.count + 1;

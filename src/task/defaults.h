@@ -45,5 +45,8 @@ heed_status heed__measure_update(const heed_recipe *r, const heed__update_size *
 heed_status heed__time_updates(const heed_model_config *config, const heed_batch *batch,
                                int64_t accumulate, int threads, const heed_allocator *allocator,
                                double *seconds, heed_error *err);
+/* The same for what `update` does. */
+heed_status heed__time_calls(heed_status (*update)(void *context, heed_error *err), void *context,
+                             double *seconds, heed_error *err);
 
 #endif

@@ -20,8 +20,9 @@ struct trial {
     uint64_t step;
 };
 
-static heed_status one_update(struct trial *x, heed_error *err)
+static heed_status one_update(void *context, heed_error *err)
 {
+    struct trial *x = context;
     heed_params *p = heed_model_params(x->model);
     const int threads = heed_tape_threads(x->tape);
     const double weight = 1.0 / (double)(x->batch->wanted_count * x->accumulate);
@@ -40,13 +41,14 @@ static heed_status one_update(struct trial *x, heed_error *err)
     return HEED_OK;
 }
 
-static heed_status time_updates(struct trial *x, double *seconds, heed_error *err)
+heed_status heed__time_calls(heed_status (*update)(void *context, heed_error *err), void *context,
+                             double *seconds, heed_error *err)
 {
-    heed_status status = one_update(x, err);
+    heed_status status = update(context, err);
     double best = INFINITY, spent = 0;
     for (int i = 0; !status && (i < LEAST_UPDATES || spent < LEAST_SECONDS); i++) {
         const double begin = heed_clock_seconds();
-        status = one_update(x, err);
+        status = update(context, err);
         const double took = heed_clock_seconds() - begin;
         best = fmin(best, took);
         spent += took;
@@ -69,7 +71,7 @@ heed_status heed__time_updates(const heed_model_config *config, const heed_batch
                                           err)) == NULL)
         status = err->status;
     if (!status)
-        status = time_updates(&x, seconds, err);
+        status = heed__time_calls(one_update, &x, seconds, err);
     heed_optimizer_free(x.optimizer);
     heed_tape_free(x.tape);
     heed_model_free(x.model);
