@@ -125,9 +125,22 @@ static void show_validation(struct progress *p, const heed_train_progress *t)
                 (long long)t->best_update);
 }
 
+static void show_preparing(struct progress *p, double fraction)
+{
+    char line[64];
+    if (!status_due(&p->line))
+        return;
+    snprintf(line, sizeof line, "translated %.0f%%", 100 * fraction);
+    status_show(&p->line, line);
+}
+
 void progress_show(void *context, const heed_train_progress *t)
 {
     struct progress *p = context;
+    if (t->event == HEED_TRAIN_PREPARE) {
+        show_preparing(p, t->fraction);
+        return;
+    }
     if (p->fraction < 0) {
         p->fraction = t->fraction;
         p->from = t->update;

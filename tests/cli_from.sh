@@ -122,6 +122,22 @@ run train --resume again
 exits 0; same mixed/model.safetensors again/model.safetensors
 rm -rf mixed alone again
 
+# Catches a sample that is translated without a word of how far it is, and Ctrl-C that waits for its end.
+cp -R m large
+i=0
+while [ $i -lt 400 ]; do cat m/sample.tsv; i=$((i + 1)); done >large/sample.tsv
+what='heed train --from large, stopped'
+"$heed" train --model cut --from large --tsv new.tsv --valid-tsv links.tsv --threads 1 >out 2>err &
+i=0
+while ! grep -q '^translated [0-9]*%' err && [ $i -lt 600 ]; do sleep 0.1; i=$((i + 1)); done
+kill -INT $!
+wait $!
+rc=$?
+exits 130; mentions 'translated '; mentions 'stopping ...'
+! grep -q 'an epoch has' err; verdict $? 'all of it was translated first'
+[ ! -e cut ]; verdict $? 'it leaves a folder'
+rm -rf large
+
 # Catches new sentences that are not rehearsed with other words, as if their own were not new.
 cp -R m rarer
 printf 'Today, the zebra sees a glacier.\tx\n' >>rarer/sample.tsv
@@ -130,6 +146,16 @@ run train --model term --from rarer --tsv term.tsv --valid-tsv links.tsv --threa
 exits 0; mentions 'translating 296 lines first'
 ! grep -q 'blorvet.*blorvet\|^[^\t]*blorvet' term/training/sample.tsv; verdict $? 'a new word is rehearsed'
 rm -rf rarer term
+
+# Catches a model that has learned nothing yet and cannot be started from, since it has no translations to rehearse.
+# shellcheck disable=SC2086
+run train --model raw $learn --encoder-layers 1 --decoder-layers 1 --d 16 --ff 16 --heads 2 --recipe paper --max-updates 1
+exits 0
+run train --model begun --from raw --tsv new.tsv --valid-tsv links.tsv --threads 1 --max-updates 2 --valid-beam 1
+exits 0; mentions "warning: 'raw' translates no line of its sample: nothing is rehearsed"
+run train --resume begun
+exits 0; says 'after 2 updates'
+rm -rf raw begun
 
 # Catches a validation that spells the names that `heed translate` copies.
 for name in Quorvik Brzezno Tazolmir Welgunde; do

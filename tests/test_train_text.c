@@ -1,5 +1,5 @@
 /* test_train_text.c: what a training makes of its text: on which side words are cut at random, and
- * which text a vocabulary is learned from. */
+ * which text a vocabulary is learned from, and what it rehearses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,10 +145,59 @@ static void test_special_pieces(void **state)
     }
 }
 
+/* ---- what is rehearsed ---- */
+
+struct watched {
+    int64_t events, stop_after;
+    double fraction;
+};
+
+static void note_preparing(void *context, const heed_train_progress *p)
+{
+    struct watched *w = context;
+    if (p->event != HEED_TRAIN_PREPARE)
+        return;
+    assert_true(p->fraction > w->fraction && p->fraction <= 1);
+    w->fraction = p->fraction;
+    w->events++;
+}
+
+static bool stop_then(void *context)
+{
+    const struct watched *w = context;
+    return w->stop_after && w->events >= w->stop_after;
+}
+
+/* Catches a model that translates its sample before the first update without a word, or so that
+ * nobody can stop it: then there is no folder, and the error says why. */
+static void test_sample_is_watched(void **state)
+{
+    (void)state;
+    train_seen("old", MORE("--rate", "0.01", "--schedule", "constant", "--max-updates", "60"),
+               NULL);
+    char old[256]; /* in_room's own are used again */
+    snprintf(old, sizeof old, "%s", in_room("old"));
+    const char *const *from = MORE("--from", old, "--max-updates", "2");
+    struct watched w = {.stop_after = 3};
+    const heed_train_hooks hooks = {.progress = note_preparing, .stop = stop_then, .context = &w};
+    heed_error err = {0};
+    assert_int_equal(train_in(in_room("new"), from, false, &hooks, NULL, &err), HEED_STATE);
+    assert_string_equal(err.text, "stopped after translating 3 of 60 lines");
+    assert_int_equal(w.events, 3);
+    assert_false(is_there(in_room("new")));
+    w = (struct watched){0};
+    err = (heed_error){0};
+    if (train_in(in_room("new"), from, false, &hooks, NULL, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(w.events, 60);
+    assert_true(w.fraction == 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_room, clear_room)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_sampling_sides), TEST(test_special_pieces)};
+    const struct CMUnitTest tests[] = {TEST(test_sampling_sides), TEST(test_special_pieces),
+                                       TEST(test_sample_is_watched)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,6 +292,8 @@ typedef enum heed_train_event {
     HEED_TRAIN_VALIDATION,
     HEED_TRAIN_SAVE,
     HEED_TRAIN_ROLLBACK, /* back to the last save, at half the learning rate */
+    HEED_TRAIN_PREPARE,  /* before the first update: `fraction` of what takes long is done, and
+                            nothing else is set */
 } heed_train_event;
 typedef struct heed_train_progress {
     heed_train_event event;
@@ -320,7 +322,8 @@ double heed_train_measured(const heed_train_progress *p, const char *name);
 typedef struct heed_train_hooks {
     heed_log_sink log;
     void (*progress)(void *context, const heed_train_progress *p);
-    bool (*stop)(void *context); /* asked after each update; true: save and stop */
+    /* Asked after each update: true saves and stops.  Before the first: opening fails. */
+    bool (*stop)(void *context);
     /* The gradients of a set are complete and not clipped yet. */
     void (*gradients)(void *context, heed_params *p, int64_t update);
     /* Between the steps of a save, for tests that kill there: "weights", ..., "renamed". */

@@ -167,19 +167,54 @@ static heed_status find_lines(const heed__translation *t, const heed_corpus *sam
     return good ? HEED_OK : heed__fail(err, HEED_MEMORY, "out of memory for a sample");
 }
 
+/* The lines as a stream, so that somebody can see how far it is, and stop it. */
+struct translating {
+    const heed__translation *t;
+    const struct lines *lines;
+    int64_t next, done;
+    heed__string *out;
+};
+
+static heed_status next_line(void *context, bool wait, heed_source_line *line, heed_error *err)
+{
+    struct translating *x = context;
+    (void)wait, (void)err;
+    if (x->next < x->lines->count)
+        *line = (heed_source_line){.text = x->lines->text[x->next++]};
+    return HEED_OK;
+}
+
+static heed_status line_done(void *context, const heed_source_line *line,
+                             const heed_translation *found, heed_error *err)
+{
+    struct translating *x = context;
+    const heed_train_hooks *hooks = &x->t->hooks;
+    const char *source = x->lines->text[x->done++];
+    (void)line;
+    if (found->text && found->text[0] && !found->loop && !strchr(found->text, '\t'))
+        heed__string_format(x->out, "%s\t%s\n", source, found->text);
+    if (hooks->progress)
+        hooks->progress(hooks->context, &(heed_train_progress){
+                                            .event = HEED_TRAIN_PREPARE,
+                                            .fraction = (double)x->done / (double)x->lines->count});
+    return hooks->stop && hooks->stop(hooks->context)
+               ? heed__fail(err, HEED_STATE, "stopped after translating %lld of %lld lines",
+                            (long long)x->done, (long long)x->lines->count)
+               : HEED_OK;
+}
+
 static heed_status translate(const heed__translation *t, const struct lines *l, heed__string *out,
                              heed_error *err)
 {
     static const heed_search_options how = {
         .beam = 4, .n_best = 1, .length_penalty = 0.6, .extra_length = 50};
     const heed_train_options *o = &t->recipe.train;
+    struct translating x = {.t = t, .lines = l, .out = out};
+    const heed_line_stream stream = {&x, next_line, line_done};
     heed_translator *tr = heed_translator_open(o->from, (int)o->loop.threads, &t->allocator, err);
-    heed_translation *found = tr ? heed__take(l->arena, l->count, sizeof *found, err) : NULL;
     heed_translator_protect(tr, false);
-    if (found && !heed_translate(tr, &how, l->text, l->count, l->arena, found, err))
-        for (int64_t i = 0; i < l->count; i++)
-            if (found[i].text && found[i].text[0] && !found[i].loop && !strchr(found[i].text, '\t'))
-                heed__string_format(out, "%s\t%s\n", l->text[i], found[i].text);
+    if (tr)
+        heed_translate_stream(tr, &how, &(heed_stream_options){0}, &stream, err);
     heed_translator_free(tr);
     return err->status ? err->status : heed__string_status(out, err);
 }

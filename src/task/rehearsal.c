@@ -48,7 +48,8 @@ static heed_corpus *open_tsv(const heed__translation *t, const char *path, heed_
     return heed_corpus_open(&files, &t->hooks.log, &t->allocator, err);
 }
 
-/* The sample in the model's own translations, through a file that is gone once it is open. */
+/* The sample in the model's own translations, through a file that is gone once it is open.  NULL
+ * without an error: the model has learned too little to translate a single line. */
 static heed_corpus *open_own(heed__translation *t, const char *path, heed_error *err)
 {
     heed__pathname own;
@@ -60,8 +61,12 @@ static heed_corpus *open_own(heed__translation *t, const char *path, heed_error 
         heed_corpus_free(sample);
         return NULL;
     }
-    const int fd = mkstemp(own);
-    if (fd < 0) {
+    int fd;
+    if (!t->own_sample.length) {
+        heed__translation_say(t, HEED_LOG_WARNING,
+                              "'%s' translates no line of its sample: nothing is rehearsed",
+                              t->recipe.train.from);
+    } else if ((fd = mkstemp(own)) < 0) {
         heed__fail(err, HEED_IO, "cannot make '%s': %s", own, strerror(errno));
     } else {
         close(fd);
