@@ -147,10 +147,23 @@ static bool is_conllu(const char *line)
     return tabs == CONLLU_TABS && *line >= '0' && *line <= '9';
 }
 
+/* In CoNLL-U comments stand before the words of a sentence; elsewhere "#" is a word like others, unless what
+ * follows it reads like a comment. */
+static bool is_comment(const char *const *lines, int64_t left)
+{
+    if (lines[0][0] != '#' || strchr(lines[0], '\t'))
+        return false;
+    int64_t i = 1;
+    while (i < left && lines[i][0] == '#')
+        i++;
+    return (i < left && is_conllu(lines[i])) || (lines[0][1] == ' ' && strchr(lines[0], '='));
+}
+
 /* What a line of columns is: a word, which begins there and has n bytes; or none. */
 enum kind { WORD, BETWEEN, OTHER };
-static enum kind kind_of(const char *line, const char **word, size_t *n)
+static enum kind kind_of(const char *const *lines, int64_t left, const char **word, size_t *n)
 {
+    const char *line = lines[0];
     const char *at = line + strspn(line, " ");
     if (!*at)
         return BETWEEN;
@@ -160,7 +173,7 @@ static enum kind kind_of(const char *line, const char **word, size_t *n)
         *n = strcspn(*word, "\t");
         return memchr(line, '-', id) || memchr(line, '.', id) ? OTHER : WORD;
     }
-    if (line[0] == '#' && line[1] == ' ' && strchr(line, '=') && !strchr(line, '\t'))
+    if (is_comment(lines, left))
         return OTHER;
     *word = at;
     *n = strcspn(at, strchr(line, '\t') ? "\t" : " ");
@@ -179,7 +192,7 @@ static bool tag_columns(struct encoder_run *r, const char *const *line, int64_t 
         return false;
     int64_t before = 0;
     for (int64_t i = 0; i <= count; i++) {
-        const enum kind kind = i < count ? kind_of(line[i], &word, &n) : BETWEEN;
+        const enum kind kind = i < count ? kind_of(line + i, count - i, &word, &n) : BETWEEN;
         if (kind == WORD && !add_word(&w, word, n, r->arena))
             return false;
         if (kind == BETWEEN && w.words > before) {
@@ -190,7 +203,7 @@ static bool tag_columns(struct encoder_run *r, const char *const *line, int64_t 
     if (!tag_words(r, &w, &tag, &p))
         return false;
     for (int64_t i = 0; i < count; i++) {
-        const enum kind kind = kind_of(line[i], &word, &n);
+        const enum kind kind = kind_of(line + i, count - i, &word, &n);
         const char between = strchr(line[i], '\t') ? '\t' : ' ';
         if (kind == WORD)
             printf("%s%c%s\n", line[i], between, label[*tag++]);

@@ -71,9 +71,9 @@ says '^{"words": \["one", "red", "blue"\], "tags": \["O", "B-colour", "B-colour"
 printf 'one X\nred Y\n\nblue Z\n' >in
 run tag --model t --conll
 exits 0; prints 'one X O' 'red Y B-colour' '' 'blue Z B-colour'
-printf '# text = red\n1-2\tred\t_\t_\t_\t_\t_\t_\t_\t_\n1\tred\t_\t_\t_\t_\t_\t_\t_\t_\n' >in
+printf '# newpar\n# text = red\n1-2\tred\t_\t_\t_\t_\t_\t_\t_\t_\n1\tred\t_\t_\t_\t_\t_\t_\t_\t_\n' >in
 run tag --model t --conll
-says '^1-2	red	_	_	_	_	_	_	_	_	_$'; says '^1	red	_	_	_	_	_	_	_	_	B-colour$'
+says '^# newpar$'; says '^1-2	red	_	_	_	_	_	_	_	_	_$'; says '^1	red	_	_	_	_	_	_	_	_	B-colour$'
 printf 'a b\nc\n' >odd.conll
 run evaluate --model t --conll odd.conll
 exits 1; mentions "'odd.conll' line 2: it has 1 column, expected 2 as in the lines before"

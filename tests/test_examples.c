@@ -157,7 +157,7 @@ static void test_columns(void **state)
     assert_string_equal(heed_examples_labels(x, &n)[0], "NN");
     heed_examples_free(x);
 
-    static const char conllu[] = "# text = vámonos al mar\n"
+    static const char conllu[] = "# text = this comment has ten words, not nine\n"
                                  "1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_\n"
                                  "1\tvamos\tir\tVERB\tV1\t_\t0\troot\t_\t_\n"
                                  "2\tnos\tnosotros\tPRON\tP1\t_\t1\tobj\t_\t_\n"

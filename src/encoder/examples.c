@@ -323,7 +323,7 @@ static heed_status read_columns(struct reading *r, const char *line, size_t leng
         return r->err->status;
     if (!n || (n == 1 && !f[0].length))
         return end_sentence(r);
-    if (r->conllu && line[0] == '#' && n != CONLLU_COLUMNS)
+    if (r->conllu && line[0] == '#') /* a comment, however many words it has */
         return HEED_OK;
     if (r->conllu && n != CONLLU_COLUMNS)
         return wrong(r, "it has %d column%s, expected the %d of CoNLL-U", n, n == 1 ? "" : "s",
