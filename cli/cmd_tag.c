@@ -147,8 +147,8 @@ static bool is_conllu(const char *line)
     return tabs == CONLLU_TABS && *line >= '0' && *line <= '9';
 }
 
-/* In CoNLL-U comments stand before the words of a sentence; elsewhere "#" is a word like others, unless what
- * follows it reads like a comment. */
+/* In CoNLL-U comments stand before the words of a sentence; elsewhere "#" is a word like others,
+ * unless what follows it reads like a comment. */
 static bool is_comment(const char *const *lines, int64_t left)
 {
     if (lines[0][0] != '#' || strchr(lines[0], '\t'))

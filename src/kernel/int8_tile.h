@@ -6,8 +6,8 @@
  * of INT8_STREAMS panels, which memory delivers faster side by side.  A 32-bit lane is a column,
  * and one multiply-add of four bytes does four steps of k in it; nothing saturates (panels.h), so
  * all of these give the same integers; wide weights have INT8_WIDE where that needs another tile.
- * Meanwhile the tile prefetches what comes later: at `ahead`, one cache line per group, `stride`
- * bytes apart; with several panels, of each of them, and at their end of the next ones. */
+ * Panels side by side begin `apart` bytes from each other.  Meanwhile the tile prefetches what
+ * comes later: at `ahead`, one cache line per group, `stride` bytes apart, for each panel. */
 #ifndef HEED_KERNEL_INT8_TILE_H
 #define HEED_KERNEL_INT8_TILE_H
 
@@ -23,14 +23,6 @@ VINLINE int32_t four_bytes(const uint8_t *a)
     return x;
 }
 
-/* Address to prefetch in group g, of the first of the panels. */
-VINLINE const int8_t *prefetch_address(int panels, const int8_t *w, int64_t groups,
-                                       const int8_t *ahead, int64_t stride, int64_t g)
-{
-    const bool next = panels > 1 && g * GROUP_BYTES + (ahead - w) >= groups * GROUP_BYTES;
-    return ahead + g * stride + (next ? (panels - 1) * groups * GROUP_BYTES : 0);
-}
-
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
 
 #define INT8_ROWS 8
@@ -40,7 +32,8 @@ VINLINE const int8_t *prefetch_address(int panels, const int8_t *w, int64_t grou
 /* One instruction multiplies four bytes and adds them to 32 bits.  Its latency is four cycles, so
  * few rows sum even and odd groups apart: eight independent sums. */
 VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
+                       const int8_t *w, int64_t groups, int64_t apart, const int8_t *ahead,
+                       int64_t stride)
 {
     const int all = rows * panels, parts = all <= INT8_ROWS / 2 ? 2 : 1;
     __m256i sum[INT8_ROWS][2][2];
@@ -52,13 +45,12 @@ VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, in
     for (int64_t g = 0; g < groups; g += 2) {
 #pragma GCC unroll 2
         for (int u = 0; u < 2; u++) {
-            const int8_t *soon = prefetch_address(panels, w, groups, ahead, stride, g + u);
             const int part = u % parts;
 #pragma GCC unroll 4
             for (int p = 0; p < panels; p++) {
-                const __m256i *v = (const __m256i *)(w + (p * groups + g + u) * GROUP_BYTES);
+                const __m256i *v = (const __m256i *)(w + p * apart + (g + u) * GROUP_BYTES);
                 __m256i left = _mm256_loadu_si256(v), right = _mm256_loadu_si256(v + 1);
-                __builtin_prefetch(soon + p * groups * GROUP_BYTES);
+                __builtin_prefetch(ahead + p * apart + (g + u) * stride);
 #pragma GCC unroll 8
                 for (int i = 0; i < rows; i++) {
                     __m256i x = _mm256_set1_epi32(four_bytes(a + i * lda + 4 * (g + u)));
@@ -88,7 +80,8 @@ VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, in
  * registers.  With eight (a single tile of four rows) the 32-bit sums stay in memory: cheaper than
  * reading the weights twice. */
 VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
+                       const int8_t *w, int64_t groups, int64_t apart, const int8_t *ahead,
+                       int64_t stride)
 {
     enum { GROUPS = HEED_PANEL_STEP / 4 };
     const bool wait = rows > INT8_TILE;
@@ -103,12 +96,10 @@ VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, in
             __m256i narrow[2 * INT8_ROWS];
 #pragma GCC unroll 4
             for (int u = 0; u < GROUPS; u++) {
-                const __m256i *v = (const __m256i *)(w + (p * groups + g + u) * GROUP_BYTES);
+                const __m256i *v = (const __m256i *)(w + p * apart + (g + u) * GROUP_BYTES);
                 const __m256i left = _mm256_loadu_si256(v), right = _mm256_loadu_si256(v + 1);
                 if (u == 0 || stride > GROUP_BYTES / GROUPS) /* many tiles: little for each */
-                    __builtin_prefetch(prefetch_address(panels, w, groups, ahead, stride, g + u) +
-                                           p * groups * GROUP_BYTES,
-                                       0, 2);
+                    __builtin_prefetch(ahead + p * apart + (g + u) * stride, 0, 2);
 #pragma GCC unroll 4
                 for (int i = 0; i < rows; i++) {
                     const __m256i x = _mm256_set1_epi32(four_bytes(a + i * lda + 4 * (g + u)));
@@ -172,10 +163,11 @@ VINLINE void int8_wide(int32_t *sums, const uint8_t *a, const int8_t *w, int64_t
 /* SSE2 multiplies and adds only pairs of 16 bits.  Even and odd bytes are widened separately, so
  * that a column keeps its lane. */
 VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
+                       const int8_t *w, int64_t groups, int64_t apart, const int8_t *ahead,
+                       int64_t stride)
 {
     __m128i sum[INT8_ROWS][4];
-    (void)panels;
+    (void)panels, (void)apart;
 #pragma GCC unroll 8
     for (int i = 0; i < 4 * rows; i++)
         sum[i / 4][i % 4] = _mm_setzero_si128();
@@ -212,7 +204,8 @@ VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, in
 #define INT8_STREAMS 1
 
 VINLINE void int8_body(int rows, int panels, int32_t *sums, const uint8_t *a, int64_t lda,
-                       const int8_t *w, int64_t groups, const int8_t *ahead, int64_t stride)
+                       const int8_t *w, int64_t groups, int64_t apart, const int8_t *ahead,
+                       int64_t stride)
 {
     (void)panels;
     (void)ahead;

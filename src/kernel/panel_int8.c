@@ -11,7 +11,7 @@
 /* Prefetch distance in bytes, of a single tile with its panel and of one row with its panels;
  * measured (docs/PERFORMANCE.md). */
 #define PREFETCH_ROWS 4096
-#define PREFETCH_ONE_ROW 256
+#define PREFETCH_ONE_ROW 1024
 
 #ifdef HEED_DOUBLE
 #define VFROM(name, type)                                                                          \
@@ -107,7 +107,7 @@ VINLINE void tiles_of(int rows, int64_t count, struct int8_tiles *all, const str
     int32_t sums[INT8_ROWS * HEED_PANEL];
     for (int64_t i = 0; i < count; i++) {
         prefetch_rows(t.c + HEED_PANEL, t.ldc, rows);
-        int8_body(rows, 1, sums, t.x.bytes, t.lda, t.panel, t.groups, t.ahead, t.stride);
+        int8_body(rows, 1, sums, t.x.bytes, t.lda, t.panel, t.groups, 0, t.ahead, t.stride);
         finish_int8(rows, t.c, t.ldc, sums, &t.x, s);
         t.x = (heed__panel_rows){t.x.bytes + rows * t.lda, t.x.step + rows, t.x.low + rows};
         t.c += rows * t.ldc;
@@ -141,24 +141,25 @@ static __attribute__((noinline)) void int8_tile_rows(int64_t rows, int64_t count
     }
 }
 
-/* One row with INT8_STREAMS panels at a time; returns the first panel that remains. */
+/* One row with INT8_STREAMS stretches of panels side by side, each read from its first panel to its
+ * last; returns the first panel that remains. */
 static int64_t int8_streams(real *c, const heed__panel_rows *rows, const heed__panel_weights *w,
                             int64_t begin, int64_t end)
 {
     const int64_t groups = heed__panel_groups(w->k), size = groups * GROUP_BYTES;
+    const int64_t each = (end - begin) / INT8_STREAMS;
     int32_t sums[INT8_STREAMS * HEED_PANEL];
-    int64_t p = begin;
-    for (; p + INT8_STREAMS <= end; p += INT8_STREAMS) {
-        const int8_t *panels = w->bytes + p * size;
-        int8_body(1, INT8_STREAMS, sums, rows->bytes, 0, panels, groups, panels + PREFETCH_ONE_ROW,
-                  GROUP_BYTES);
+    for (int64_t p = begin; p < begin + each; p++) {
+        const int8_t *panel = w->bytes + p * size;
+        int8_body(1, INT8_STREAMS, sums, rows->bytes, 0, panel, groups, each * size,
+                  panel + PREFETCH_ONE_ROW, GROUP_BYTES);
         for (int64_t k = 0; k < INT8_STREAMS; k++) {
-            const int64_t left = (p + k) * HEED_PANEL;
+            const int64_t left = (p + k * each) * HEED_PANEL;
             const struct scales s = scales_of(w, left);
             finish_int8(1, c + left, 0, sums + k * HEED_PANEL, rows, &s);
         }
     }
-    return p;
+    return begin + INT8_STREAMS * each;
 }
 
 #ifdef INT8_WIDE
