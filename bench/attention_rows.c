@@ -49,10 +49,10 @@ struct row {
     struct point at[BENCH_ATTENTION_LENGTHS];
 };
 
-/* A row is a pattern or a normaliser: by its first name. */
+/* A row is a pattern, a normaliser or a choice of queries: by its first name. */
 static bool read_row(struct row *r, const char *text, bool causal)
 {
-    heed_error first = {0}, second = {0};
+    heed_error first = {0}, second = {0}, third = {0};
     *r = (struct row){.text = text,
                       .options = {.heads = HEADS,
                                   .query_d = WIDTH,
@@ -61,8 +61,10 @@ static bool read_row(struct row *r, const char *text, bool causal)
                                   .projected = true,
                                   .causal = causal}};
     if (heed_slot_parse(HEED_SLOT_PATTERN, text, &r->options.pattern, &first) &&
-        heed_slot_parse(HEED_SLOT_NORMALISER, text, &r->options.normaliser, &second)) {
-        fprintf(stderr, "heed: %s; or as a normaliser: %s\n", first.text, second.text);
+        heed_slot_parse(HEED_SLOT_NORMALISER, text, &r->options.normaliser, &second) &&
+        heed_slot_parse(HEED_SLOT_QUERIES, text, &r->options.queries, &third)) {
+        fprintf(stderr, "heed: %s; or as a normaliser: %s; or of queries: %s\n", first.text,
+                second.text, third.text);
         return false;
     }
     r->dense = strcmp(text, "global") == 0;

@@ -16,7 +16,8 @@ typedef struct long_settings {
     int64_t layers, d, heads, ff, test_examples;
     int64_t dropout_percent;
     int positions; /* heed_positions */
-    heed_slot_spec memory, pattern, position_bias, normaliser;
+    heed_slot_spec queries, memory, pattern, position_bias, normaliser;
+    int64_t adaptive_span;
     double span_penalty;
 } long_settings;
 

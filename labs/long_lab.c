@@ -45,11 +45,14 @@ static const heed_option fields[] = {
                      heed_pattern_option, "which keys a query sees; 'heed list attention'"),
     HEED_OPTION_SPEC(long_settings, heed_slot_spec, normaliser, "attention-normaliser", "soft",
                      "SPEC", heed_normaliser_option, "how scores become weights"),
+    HEED_OPTION_SPEC(long_settings, heed_slot_spec, queries, "attention-queries", "all", "SPEC",
+                     heed_queries_option, "which queries look for themselves"),
     HEED_OPTION_SPEC(long_settings, heed_slot_spec, memory, "attention-memory", "states", "SPEC",
                      heed_memory_option, "which keys and values there are"),
     HEED_OPTION_SPEC(long_settings, heed_slot_spec, position_bias, "position-bias", "none", "SPEC",
-                     heed_bias_option,
-                     "added to scores by distance; span:S: each head learns how far it looks"),
+                     heed_bias_option, "added to scores by distance"),
+    HEED_OPTION_INT(long_settings, adaptive_span, "adaptive-span", "0", 0, 1000000, "S",
+                    "each head learns how far it looks, at most S; 0: no limit"),
     HEED_OPTION_REAL(long_settings, span_penalty, "span-penalty", "2e-6", 0, 1, "X",
                      "added to the loss for each position of the mean adaptive span"),
     HEED_OPTION_INT(long_settings, test_examples, "test-examples", "1000", 1, 1000000, "N",
@@ -132,12 +135,14 @@ static void build(void *context, int set, heed_scope s)
     struct system *y = context;
     const long_settings *o = y->source.settings;
     const double dropout = (double)o->dropout_percent / 100;
+    const heed_slot_spec span = HEED_ONE(HEED_BIAS_SPAN, {o->adaptive_span});
     heed_sublayer_options x = {
         .mha = {.heads = (int)o->heads,
                 .causal = y->source.task->causal,
+                .queries = o->queries,
                 .memory = o->memory,
                 .pattern = o->pattern,
-                .position_bias = o->position_bias,
+                .position_bias = o->adaptive_span ? span : o->position_bias,
                 .normaliser = o->normaliser,
                 .span_penalty = o->span_penalty,
                 .longest = y->source.longest,
@@ -277,7 +282,8 @@ static heed_status draw(void *context, lab_session *r, heed_tape *t, heed_error 
                                         o->pattern, y->source.task->causal};
     const char *svg;
     (void)t;
-    if (o->pattern.term[0].kind == HEED_PATTERN_LOCAL_P)
+    if (o->pattern.term[0].kind == HEED_PATTERN_LOCAL_P ||
+        o->pattern.term[0].kind == HEED_PATTERN_LONGFORMER)
         return HEED_OK;
     heed_status status =
         heed_patterns_svg("Which pairs met", &square, 1, n, 1, r->arena, &svg, err);

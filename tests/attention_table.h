@@ -236,6 +236,8 @@ struct form_head {
     int64_t t, s, dk, dv;
     const double *q, *k, *v;
     const double *gate; /* (S) of the head of keys; NULL: none */
+    /* q and k as they are while differences move them: what is chosen by them stays. */
+    const double *still_q, *still_k;
 };
 
 /* phi(q) sum phi(k) v^T / (phi(q) sum phi(k) + 1e-6), phi = elu + 1: pair by pair. */
@@ -453,11 +455,122 @@ static inline void mix_linformer(const struct form_head *h, double *y)
         form_softmax(h, h->q + i * h->dk, k, v, rows, y + i * h->dv);
 }
 
+/* The scaled score of a query and key j of k. */
+static inline double form_score(const struct form_head *h, const double *q, const double *k,
+                                int64_t j)
+{
+    double s = 0;
+    for (int64_t d = 0; d < h->dk; d++)
+        s += q[d] * k[j * h->dk + d];
+    return s / sqrt((double)h->dk);
+}
+
+#define FORM_ROWS 128
+/* The mean of the queries in the cluster of each; which cluster that is only the layer knows, that
+ * it is what it should be is a test of its own. */
+static inline void form_centres(const struct form_head *h, double centre[FORM_ROWS * 8])
+{
+    heed_real q[FORM_ROWS * 8];
+    int32_t cluster[FORM_ROWS] = {0};
+    const heed_attend_options *o = &h->layer->options;
+    heed_arena *arena = heed_arena_new(NULL, NULL);
+    for (int64_t i = 0; i < h->t * h->dk; i++)
+        q[i] = (heed_real)h->still_q[i];
+    assert_true(heed__cluster_queries(q, h->dk, h->t, h->dk, o->queries.term[0].number[0], o->layer,
+                                      h->head, arena, cluster));
+    heed_arena_free(arena);
+    for (int64_t i = 0; i < h->t; i++)
+        for (int64_t d = 0; d < h->dk; d++) {
+            double sum = 0, n = 0;
+            for (int64_t e = 0; e < h->t; e++) {
+                sum += cluster[e] == cluster[i] ? h->q[e * h->dk + d] : 0;
+                n += cluster[e] == cluster[i];
+            }
+            centre[i * h->dk + d] = sum / n;
+        }
+}
+
+static inline void mix_clustered(const struct form_head *h, double *y)
+{
+    double centre[FORM_ROWS * 8];
+    form_centres(h, centre);
+    for (int64_t i = 0; i < h->t; i++)
+        form_softmax(h, centre + i * h->dk, h->k, h->v, h->s, y + i * h->dv);
+}
+
+/* The paper's weights: of the K keys that its cluster weighs most a query weighs itself what is
+ * theirs together. */
+static inline void mix_improved(const struct form_head *h, double *y)
+{
+    const int64_t kept = h->layer->options.queries.term[0].number[1];
+    double centre[FORM_ROWS * 8];
+    form_centres(h, centre);
+    for (int64_t i = 0; i < h->t; i++) {
+        double a[FORM_ROWS], own[FORM_ROWS], sum = 0, mass = 0, theirs = 0;
+        for (int64_t j = 0; j < h->s; j++)
+            sum += a[j] = exp(form_score(h, centre + i * h->dk, h->k, j));
+        for (int64_t j = 0; j < h->s; j++) {
+            int64_t before = 0;
+            for (int64_t e = 0; e < h->s; e++)
+                before += a[e] > a[j] || (e < j && a[e] == a[j]);
+            own[j] = before < kept ? exp(form_score(h, h->q + i * h->dk, h->k, j)) : 0;
+            theirs += own[j];
+            mass += before < kept ? a[j] / sum : 0;
+        }
+        for (int64_t d = 0; d < h->dv; d++) {
+            y[i * h->dv + d] = 0;
+            for (int64_t j = 0; j < h->s; j++)
+                y[i * h->dv + d] +=
+                    (own[j] > 0 ? mass * own[j] / theirs : a[j] / sum) * h->v[j * h->dv + d];
+        }
+    }
+}
+
+static inline int64_t form_active(const struct form_head *h, int64_t n)
+{
+    const int64_t u = h->layer->options.queries.term[0].number[0] * (int64_t)ceil(log((double)n));
+    return u < 1 ? 1 : u < n ? u : n;
+}
+
+static inline void mix_probsparse(const struct form_head *h, double *y)
+{
+    const heed_attend_options *o = &h->layer->options;
+    const heed__pattern_query from = {.layer = o->layer, .head = h->head};
+    double m[FORM_ROWS];
+    for (int64_t i = 0; i < h->t; i++) {
+        const int64_t seen = h->causal ? i + 1 : h->s;
+        int64_t key[HEED__MOST_DRAWN], n = seen;
+        double most = -INFINITY, sum = 0;
+        if (seen && form_active(h, seen) < seen)
+            n = heed__pattern_draw(&from, i, form_active(h, seen), seen, key);
+        for (int64_t e = 0; e < n; e++) {
+            const double s =
+                form_score(h, h->still_q + i * h->dk, h->still_k, n < seen ? key[e] : e);
+            most = fmax(most, s);
+            sum += s;
+        }
+        m[i] = most - sum / (double)n;
+    }
+    for (int64_t i = 0; i < h->t; i++) {
+        const int64_t among = h->causal ? i + 1 : h->t, seen = h->causal ? i + 1 : h->s;
+        int64_t before = 0;
+        for (int64_t e = 0; e < among; e++)
+            before += m[e] > m[i] || (e < i && m[e] == m[i]);
+        if (before < form_active(h, among))
+            form_softmax(h, h->q + i * h->dk, h->k, h->v, seen, y + i * h->dv);
+        for (int64_t d = 0; before >= form_active(h, among) && d < h->dv; d++) {
+            y[i * h->dv + d] = 0;
+            for (int64_t j = 0; j < seen; j++)
+                y[i * h->dv + d] += h->v[j * h->dv + d] / (double)seen;
+        }
+    }
+}
+
 /* ---- the table ---- */
 
 /* Texts of the slots, as options say them; NULL: the slot's first row. */
 struct attention_form {
-    const char *memory, *pattern, *bias, *normaliser;
+    const char *memory, *pattern, *bias, *normaliser, *queries;
     int kv_heads; /* of 4; 0: 4 */
     int layer;    /* that the layer is told; a stack counts for itself */
     /* y (T,Dv), assigned; NULL: softmax over what the pattern lets a query see. */
@@ -513,6 +626,12 @@ static const struct attention_form attention_forms[] = {
     {.memory = "mca:2", .kv_heads = 2, .pattern = "band:2", .mix = mix_mca_band},
     {.memory = "linformer:5", .mix = mix_linformer},
     {.memory = "linformer:4:shared", .kv_heads = 1, .mix = mix_linformer},
+    {.queries = "clustered:3", .mix = mix_clustered},
+    {.queries = "clustered:2", .kv_heads = 2, .layer = 3, .mix = mix_clustered},
+    {.queries = "improved-clustered:3:4", .mix = mix_improved},
+    {.queries = "improved-clustered:2:2", .kv_heads = 1, .mix = mix_improved},
+    {.queries = "probsparse:1", .mix = mix_probsparse},
+    {.queries = "probsparse:2", .kv_heads = 2, .layer = 1, .mix = mix_probsparse},
     {.normaliser = "elu", .mix = mix_elu},
     {.normaliser = "elu", .kv_heads = 2, .mix = mix_elu},
     {.normaliser = "performer:17", .mix = mix_features},
@@ -529,9 +648,9 @@ static const struct attention_form attention_forms[] = {
 static inline const char *attention_form_name(const struct attention_form *f)
 {
     static char text[256];
-    const char *part[] = {f->memory, f->pattern, f->bias, f->normaliser};
+    const char *part[] = {f->queries, f->memory, f->pattern, f->bias, f->normaliser};
     int n = 0;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         if (part[i])
             n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? ", " : "", part[i]);
     if (f->kv_heads)
@@ -552,7 +671,8 @@ static inline heed_slot_spec form_slot(heed_attention_slot slot, const char *tex
 static inline heed_attend_options attention_form_options(const struct attention_form *f,
                                                          bool causal)
 {
-    return (heed_attend_options){.memory = form_slot(HEED_SLOT_MEMORY, f->memory),
+    return (heed_attend_options){.queries = form_slot(HEED_SLOT_QUERIES, f->queries),
+                                 .memory = form_slot(HEED_SLOT_MEMORY, f->memory),
                                  .pattern = form_slot(HEED_SLOT_PATTERN, f->pattern),
                                  .position_bias = form_slot(HEED_SLOT_BIAS, f->bias),
                                  .normaliser = form_slot(HEED_SLOT_NORMALISER, f->normaliser),

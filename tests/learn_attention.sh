@@ -31,6 +31,11 @@ for form in band:8+global:1 dilated:4:2:2 random:4+block:4 strided:3:heads+fixed
     copies 980 "$(printf '%s' "$form" | sed 's/:[^+]*//g; s/+/ /g')" --attention-pattern "$form"
 done
 
+# Catches projections of global positions, pooled keys and active queries that learn nothing.
+copies 980 longformer --attention-pattern longformer:6:1
+copies 980 poolingformer --attention-memory poolingformer:4:2
+copies 850 probsparse --attention-queries probsparse:1
+
 # Catches running sums that forget, or see what comes later; the state of a row that decodes.
 copies 850 elu --attention-normaliser elu --positions rotary --max-updates 400
 

@@ -188,7 +188,8 @@ static inline void for_each_attention(heed_arch arch, void (*check)(const heed_m
         if (!attention_form_can(f, causal ? HEED_CAN_CAUSAL | HEED_CAN_CACHE : 0) ||
             !attention_form_takes(f, causal))
             continue;
-        config.attention = (heed_attention_config){.memory = o.memory,
+        config.attention = (heed_attention_config){.queries = o.queries,
+                                                   .memory = o.memory,
                                                    .pattern = o.pattern,
                                                    .position_bias = o.position_bias,
                                                    .normaliser = o.normaliser};

@@ -3,6 +3,7 @@
 #include "attention_table.h"
 #include "layer_check.h"
 #include <heed/attention.h>
+#include <heed/stack.h>
 
 /* A key that comes into local-p's window brings its weight at once: the differences' steps must not
  * move p over such an edge, and those of float are too long not to. */
@@ -462,11 +463,12 @@ static void the_table_is_complete(void **state)
 {
     (void)state;
     static const char *const names[][24] = {
-        [HEED_SLOT_QUERIES] = {"all"},
-        [HEED_SLOT_MEMORY] = {"states", "persistent", "mca", "linformer", "isab", "luna"},
+        [HEED_SLOT_QUERIES] = {"all", "clustered", "improved-clustered", "probsparse"},
+        [HEED_SLOT_MEMORY] = {"states", "persistent", "mca", "linformer", "isab", "luna",
+                              "poolingformer"},
         [HEED_SLOT_PATTERN] = {"global", "band", "local-m", "local-p", "dilated", "random", "block",
                                "strided", "fixed", "star", "etc", "bigbird", "bpt", "block-image",
-                               "axial"},
+                               "axial", "longformer"},
         [HEED_SLOT_SCORE] = {HEED_SCORE_WORDS},
         [HEED_SLOT_BIAS] = {"none", "alibi", "table", "span"},
         [HEED_SLOT_NORMALISER] = {"soft", "hard", "elu", "performer", "rfa", "delta"},
@@ -478,7 +480,8 @@ static void the_table_is_complete(void **state)
         assert_true(row.formula && row.paper && row.cost);
         assert_true(row.can & HEED_CAN_WEIGHTS ||
                     (row.slot == HEED_SLOT_NORMALISER && strcmp(row.name, "soft") != 0) ||
-                    row.slot == HEED_SLOT_MEMORY);
+                    row.slot == HEED_SLOT_MEMORY || row.slot == HEED_SLOT_QUERIES ||
+                    heed_sublayer_class_find(row.name));
         assert_true(strncmp(row.form, row.name, strlen(row.name)) == 0);
         assert_true(row.needs <= row.takes && row.takes <= HEED_TERM_NUMBERS);
         const char *name = names[row.slot][found[row.slot]++];
@@ -523,7 +526,8 @@ static void specs_are_read_and_written(void **state)
         {HEED_SLOT_PATTERN, "band:64+globl:2", NULL, "; did you mean 'global'?"},
         {HEED_SLOT_MEMORY, "persistant:4", NULL,
          "there is no memory 'persistant', expected states, persistent:N, mca:C, "
-         "linformer:K[:shared], isab:M or luna:L; did you mean 'persistent'?"},
+         "linformer:K[:shared], isab:M, luna:L or poolingformer:W:POOL; did you mean "
+         "'persistent'?"},
         {HEED_SLOT_PATTERN, "strided:5:heads", "strided:5:heads", NULL},
         {HEED_SLOT_PATTERN, "fixed:32:4:layers+star", "fixed:32:4:layers+star", NULL},
         {HEED_SLOT_PATTERN, "strided:5:head", NULL,

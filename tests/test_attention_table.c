@@ -283,8 +283,10 @@ static void true_head(const struct run *r, struct truth *out, int64_t row, int64
                           columns_of(r->in[V], key, s, kv, DV)};
     const int64_t ld[INPUTS] = {r->in[Q]->cols, r->in[K]->cols, r->in[V]->cols};
     double *gate = r->gate ? columns_of(r->gate, key, s, kv, 1) : NULL;
-    const struct form_head h = {&r->l, head, r->mode == CAUSAL, t, s, DK, DV, in[Q], in[K],
-                                in[V], gate};
+    double *still[] = {columns_of(r->in[Q], row, t, head, DK),
+                       columns_of(r->in[K], key, s, kv, DK)};
+    const struct form_head h = {&r->l, head, r->mode == CAUSAL, t,       s, DK, DV, in[Q], in[K],
+                                in[V], gate, still[Q],          still[K]};
     double *y = calloc((size_t)(t * DV + 1), sizeof *y),
            *dy = malloc((size_t)(t * DV + 1) * sizeof *dy);
     double *grad[INPUTS];
@@ -305,6 +307,8 @@ static void true_head(const struct run *r, struct truth *out, int64_t row, int64
         free(in[i]);
         free(grad[i]);
     }
+    free(still[Q]);
+    free(still[K]);
     free(gate);
     free(y);
     free(dy);
@@ -611,7 +615,8 @@ static void every_row_has_a_form(void **state)
             continue;
         for (int n = 0; n < ATTENTION_FORMS; n++) {
             const struct attention_form *f = &attention_forms[n];
-            const char *text[] = {[HEED_SLOT_MEMORY] = f->memory,
+            const char *text[] = {[HEED_SLOT_QUERIES] = f->queries,
+                                  [HEED_SLOT_MEMORY] = f->memory,
                                   [HEED_SLOT_PATTERN] = f->pattern,
                                   [HEED_SLOT_BIAS] = f->bias,
                                   [HEED_SLOT_NORMALISER] = f->normaliser};

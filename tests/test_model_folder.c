@@ -82,6 +82,7 @@ static void test_config_round_trip(void **state)
         .score = HEED_SCORE_COSINE,
         .pattern = {2, {{HEED_PATTERN_BAND, {64}}, {HEED_PATTERN_GLOBAL, {2}}}},
         .normaliser = HEED_ONE(HEED_NORMALISE_HARD),
+        .queries = HEED_ONE(HEED_QUERIES_IMPROVED_CLUSTERED, {5, 8}),
         .memory = HEED_ONE(HEED_MEMORY_PERSISTENT, {7}),
         .position_bias = HEED_ONE(HEED_BIAS_TABLE, {9}),
         .beta = 2.5,
@@ -136,7 +137,7 @@ static void test_config_round_trip(void **state)
 #undef SAME
 #define SAME(spec)                                                                                 \
     assert_memory_equal(&back.attention.spec, &config.attention.spec, sizeof back.attention.spec)
-    SAME(pattern), SAME(normaliser), SAME(memory), SAME(position_bias);
+    SAME(pattern), SAME(normaliser), SAME(queries), SAME(memory), SAME(position_bias);
 #undef SAME
     assert_int_equal(text_back.tokens, HEED_BPE);
     assert_string_equal(text_back.bpe_joiner, text.bpe_joiner);
@@ -178,7 +179,8 @@ static void test_formats_of_the_configuration(void **state)
         {"{\"format\": 1, \"window\": 3, " OLD "}", "format 1"},
         {"{\"format\": 1, \"zero-start\": true, " OLD "}", "format 1"},
         {"{\"format\": 2, \"adaptive-span\": 8, " OLD "}", "format 2"},
-        {"{\"format\": 4, " OLD "}", "option 'format' is 4, expected a whole number from 0 to 3"},
+        {"{\"format\": 3, \"attention-queries\": \"all\", " OLD "}", "format 3"},
+        {"{\"format\": 5, " OLD "}", "option 'format' is 5, expected a whole number from 0 to 4"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         err = (heed_error){0};

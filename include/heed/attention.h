@@ -73,14 +73,18 @@ const char *heed_attention_ability_name(heed_attention_ability ability);
 /* The rows of the slots, in their order.  q is a query, k a key, both of one head. */
 typedef enum heed_queries_kind {
     HEED_QUERIES_ALL,
+    HEED_QUERIES_CLUSTERED,          /* one for each of C clusters, and all get what it gets */
+    HEED_QUERIES_IMPROVED_CLUSTERED, /* and K keys of the cluster for each query itself */
+    HEED_QUERIES_PROBSPARSE,         /* C ln L of them, others get the mean of the values */
 } heed_queries_kind;
 typedef enum heed_memory_kind {
     HEED_MEMORY_STATES,
-    HEED_MEMORY_PERSISTENT, /* and P learned keys and values that every query sees */
-    HEED_MEMORY_MCA,        /* a strided convolution makes one key and value of C */
-    HEED_MEMORY_LINFORMER,  /* K learned mixtures of all positions */
-    HEED_MEMORY_ISAB,       /* M learned points that look first: a sublayer of its own */
-    HEED_MEMORY_LUNA,       /* L rows that go through the stack: a sublayer of its own */
+    HEED_MEMORY_PERSISTENT,    /* and P learned keys and values that every query sees */
+    HEED_MEMORY_MCA,           /* a strided convolution makes one key and value of C */
+    HEED_MEMORY_LINFORMER,     /* K learned mixtures of all positions */
+    HEED_MEMORY_ISAB,          /* M learned points that look first: a sublayer of its own */
+    HEED_MEMORY_LUNA,          /* L rows that go through the stack: a sublayer of its own */
+    HEED_MEMORY_POOLINGFORMER, /* a band, and a band of means behind it: a sublayer of its own */
 } heed_memory_kind;
 typedef enum heed_pattern_kind {
     HEED_PATTERN_GLOBAL,      /* all keys; with G: the first G see all and are seen by all */
@@ -98,6 +102,8 @@ typedef enum heed_pattern_kind {
     HEED_PATTERN_BPT,         /* K neighbours, then K spans of 2, of 4, ... by their last token */
     HEED_PATTERN_BLOCK_IMAGE, /* rows of X pixels: patches of B by B and those around them */
     HEED_PATTERN_AXIAL,       /* rows of X pixels: the query's row and its column */
+    HEED_PATTERN_LONGFORMER,  /* a band, and G positions with projections of their own: a sublayer
+                                 of its own */
 } heed_pattern_kind;
 typedef enum heed_score_kind {
     HEED_SCORE_SCALED_DOT, /* q.k / sqrt(Dk) */
@@ -147,6 +153,7 @@ heed_status heed_slot_parse(heed_attention_slot slot, const char *text, heed_slo
 const char *heed_slot_format(heed_attention_slot slot, const heed_slot_spec *spec,
                              char text[HEED_OPTION_SPEC_TEXT]);
 /* The same for tables of options: options.h, HEED_OPTION_SPEC. */
+const heed_option_spec *heed_queries_option(void);
 const heed_option_spec *heed_memory_option(void);
 const heed_option_spec *heed_pattern_option(void);
 const heed_option_spec *heed_bias_option(void);
@@ -154,7 +161,7 @@ const heed_option_spec *heed_normaliser_option(void);
 
 typedef struct heed_attend_options {
     int score; /* heed_score_kind */
-    heed_slot_spec memory, pattern, position_bias, normaliser;
+    heed_slot_spec queries, memory, pattern, position_bias, normaliser;
     int heads;              /* H; 0 means 1 */
     int kv_heads;           /* of keys and values, a divisor of H; 0 means H */
     int64_t query_d, key_d; /* columns of queries and keys, all heads together */
@@ -248,7 +255,7 @@ typedef struct heed_mha_options {
     bool bias;        /* on the four products; the paper has none */
     int score;        /* heed_score_kind, between the projected queries and keys of a head */
     int layer;        /* some patterns differ from layer to layer */
-    heed_slot_spec memory, pattern, position_bias, normaliser;
+    heed_slot_spec queries, memory, pattern, position_bias, normaliser;
     double beta;              /* of cosine; 0: learned */
     int64_t longest;          /* location: keys that a segment may have */
     double dropout;           /* on the weights */

@@ -31,7 +31,7 @@ typedef enum heed_tying { HEED_TIE_NONE, HEED_TIE_TARGET, HEED_TIE_ALL } heed_ty
 typedef struct heed_attention_config {
     int score; /* heed_score_kind */
     /* Of self-attention in stacks, of attention to the source in recurrent translators. */
-    heed_slot_spec memory, pattern, position_bias, normaliser;
+    heed_slot_spec queries, memory, pattern, position_bias, normaliser;
     double beta;           /* of the cosine; 0: learned */
     double dropout;        /* on weights */
     int64_t adaptive_span; /* S: each head learns how far it looks, at most so far; 0: no limit */
@@ -142,19 +142,25 @@ const heed_option_bundle *heed_model_presets(void);
         HEED_OPTION_CHOICE(owner, at.attention.score, "attention-score", "scaled-dot",             \
                            HEED_WORDS(HEED_SCORE_WORDS),                                           \
                            "how well a query and a key match; 'heed list attention'"),             \
-        HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.pattern, "attention-pattern",         \
-                         "global", "SPEC", heed_pattern_option,                                    \
-                         "which keys a query sees: global, band:W, strided:L, bigbird:B:R ... "    \
-                         "('heed list attention'), or several: band:64+global:2"),                 \
+        HEED_OPTION_SPEC(                                                                          \
+            owner, heed_slot_spec, at.attention.pattern, "attention-pattern", "global", "SPEC",    \
+            heed_pattern_option,                                                                   \
+            "which keys a query sees: global, band:W, longformer:W:G, bigbird:B:R ... "            \
+            "('heed list attention'), or several: band:64+global:2"),                              \
         HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.normaliser, "attention-normaliser",   \
                          "soft", "SPEC", heed_normaliser_option,                                   \
                          "soft, a mixture of all that is seen; hard, one of it; no weights: elu, " \
                          "performer:M, rfa:M, rfa:M:gated, delta, delta:NU"),                      \
         HEED_OPTION_SPEC(                                                                          \
+            owner, heed_slot_spec, at.attention.queries, "attention-queries", "all", "SPEC",       \
+            heed_queries_option,                                                                   \
+            "all; one for each of C clusters: clustered:C, improved-clustered:C; the C ln L that " \
+            "look at few keys: probsparse:C"),                                                     \
+        HEED_OPTION_SPEC(                                                                          \
             owner, heed_slot_spec, at.attention.memory, "attention-memory", "states", "SPEC",      \
             heed_memory_option,                                                                    \
             "states; persistent:N, and N learned keys and values; compressed: mca:C, "             \
-            "linformer:K, linformer:K:shared, isab:M, luna:L"),                                    \
+            "linformer:K, linformer:K:shared, isab:M, luna:L, poolingformer:W:POOL"),              \
         HEED_OPTION_SPEC(owner, heed_slot_spec, at.attention.position_bias, "position-bias",       \
                          "none", "SPEC", heed_bias_option,                                         \
                          "added to scores by distance: none, alibi, or table, learned; table:R "   \

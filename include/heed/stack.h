@@ -124,6 +124,7 @@ typedef struct heed_sublayer_options {
     heed_mha_options mha; /* d is the stack's, cross the class's */
     heed_ffn_options ffn; /* d is the stack's */
     heed_around_options around;
+    int64_t seeds; /* of pma: rows that stand for a sequence behind it; 0 means 1 */
 } heed_sublayer_options;
 
 /* Which member of heed_sublayer.as holds the parameters. */
@@ -171,8 +172,8 @@ const heed_sublayer_class *heed_sublayer_class_at(int i);
 /* By name; NULL if there is none. */
 const heed_sublayer_class *heed_sublayer_class_find(const char *name);
 
-/* What self-attention with these options is: "self", or the class that its memory names (isab,
- * luna). */
+/* What self-attention with these options is: "self", or the class that its memory (isab, luna,
+ * poolingformer) or its pattern (longformer) names. */
 const heed_sublayer_class *heed_sublayer_class_of(const heed_mha_options *mha);
 
 /* ---- stacks ---- */

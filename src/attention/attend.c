@@ -30,6 +30,7 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
     o->heads = o->heads ? o->heads : 1;
     o->kv_heads = o->kv_heads ? o->kv_heads : o->heads;
     o->d = o->d ? o->d : o->key_d;
+    o->queries = heed__slot_complete(HEED_SLOT_QUERIES, &o->queries);
     o->memory = heed__slot_complete(HEED_SLOT_MEMORY, &o->memory);
     o->pattern = heed__slot_complete(HEED_SLOT_PATTERN, &o->pattern);
     o->position_bias = heed__slot_complete(HEED_SLOT_BIAS, &o->position_bias);
@@ -41,10 +42,10 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
     heed__bias_build(l, s);
     heed__span_build(l, s);
     const heed__memory_form *form = heed__memory_form_of(o);
-    if (form && form->sublayer)
+    if (heed__sublayer_row(o))
         heed__scope_fail(s, HEED_ARGUMENT,
-                         "attention: %s is a sublayer of its own, no memory of another",
-                         form->sublayer);
+                         "attention: %s is a sublayer of its own, no part of another",
+                         heed__sublayer_row(o)->sublayer);
     else if (form)
         form->build(l, s);
     heed__linear_build(l, s);
@@ -144,6 +145,27 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
             .counts = extra->counts});
 }
 
+/* Where not all queries look for themselves. */
+static heed_tensor *attend_for_some(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                                    const heed_memory *memory, const heed_segments *queries,
+                                    bool causal, const heed_attend_extra *extra)
+{
+    const heed_attend_options *o = &l->options;
+    if (!memory->values || extra->log_weights || extra->bias || extra->place)
+        return heed_tape_fail(
+            t, HEED_ARGUMENT,
+            "attention: %s gives the mixture of values alone, without weights, "
+            "biases or places",
+            heed__row_of(HEED_SLOT_QUERIES, heed__slot_kind(&o->queries))->info.name);
+    return heed__queries_form_of(o)->answer(
+        t, l, q, memory, queries, causal,
+        &(heed_attention_options){.heads = o->heads,
+                                  .kv_heads = o->kv_heads,
+                                  .scale = heed__score_of(l)->scaled ? 0 : 1,
+                                  .dropout = o->dropout,
+                                  .counts = extra->counts});
+}
+
 /* Weights (flat) from scores. */
 static heed_tensor *weigh(heed_tape *t, const heed_attend_layer *l, heed_tensor *scores,
                           heed_tensor *gate, const heed_pairs *p, const heed_attend_extra *extra)
@@ -214,6 +236,8 @@ heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *
     if (heed__linear_form_of(o, &linear))
         return heed__attend_linear(t, l, &linear, q, memory, queries, causal);
     heed_tensor *gate, *mask, *asked = score->query ? score->query(t, l, q, &p) : q;
+    if (heed__queries_form_of(o))
+        return asked ? attend_for_some(t, l, asked, memory, queries, causal, extra) : NULL;
     if (!o->single && heed__attend_can(o) & HEED_CAN_FUSED && memory->values &&
         !extra->log_weights && (!extra->place || heed__pattern_is_whole(&o->pattern)))
         return attend_fused(t, l, asked, memory, causal, &p, extra);

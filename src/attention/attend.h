@@ -57,9 +57,16 @@ typedef struct heed__compressed {
     int64_t by;             /* positions that a key stands for; 0: a pattern means nothing */
     const int32_t *visible; /* ops.h: heed_attention_options; NULL: all */
 } heed__compressed;
+/* Queries that do not all look for themselves: the mixture (N,H*Dv) of q, as the score has made
+ * it; `one` says what heed_attention is to be asked with.  NULL after an error of the tape. */
+typedef struct heed__queries_form {
+    heed_tensor *(*answer)(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                           const heed_memory *m, const heed_segments *queries, bool causal,
+                           const heed_attention_options *one);
+    bool drops; /* its weights can be dropped out */
+} heed__queries_form;
+
 typedef struct heed__memory_form {
-    const char
-        *sublayer; /* a class of sublayers of its own, and nothing of what follows; or NULL */
     void (*build)(heed_attend_layer *l, heed_scope s);
     /* Replaces what is in m; false after an error of the tape.  NULL: it stays. */
     bool (*compress)(heed_tape *t, const heed_attend_layer *l, heed_memory *m,
@@ -74,19 +81,28 @@ typedef struct heed__slot_row {
     heed__linear_form (*linear)(const heed_term *term); /* of normalisers that form no weights */
     /* Refuses numbers that do not go together; NULL: all do. */
     heed_status (*check)(const heed_term *term, heed_error *err);
-    const heed__memory_form *memory; /* of memories; NULL: the states */
+    const heed__memory_form *memory;   /* of memories; NULL: the states */
+    const heed__queries_form *queries; /* of queries; NULL: all */
+    /* A class of sublayers that its name chooses (src/model/sublayers.h), and that has nothing of
+     * what stands above; NULL: none. */
+    const char *sublayer;
+    bool any_score; /* it takes every score, not only products of its own */
 } heed__slot_row;
 
 /* Every row, slot by slot, in the order of its heed_..._kind.  A new mechanism is a file that has
  * its row, a line here and its kind in attention.h. */
 #define HEED_ATTENTION_ROWS(X)                                                                     \
     X(queries_all)                                                                                 \
+    X(queries_clustered)                                                                           \
+    X(queries_improved_clustered)                                                                  \
+    X(queries_probsparse)                                                                          \
     X(memory_states)                                                                               \
     X(memory_persistent)                                                                           \
     X(memory_mca)                                                                                  \
     X(memory_linformer)                                                                            \
     X(memory_isab)                                                                                 \
     X(memory_luna)                                                                                 \
+    X(memory_poolingformer)                                                                        \
     X(pattern_global)                                                                              \
     X(pattern_band)                                                                                \
     X(pattern_local_m)                                                                             \
@@ -102,6 +118,7 @@ typedef struct heed__slot_row {
     X(pattern_bpt)                                                                                 \
     X(pattern_block_image)                                                                         \
     X(pattern_axial)                                                                               \
+    X(pattern_longformer)                                                                          \
     X(score_scaled_dot)                                                                            \
     X(score_dot)                                                                                   \
     X(score_general)                                                                               \
@@ -247,6 +264,25 @@ heed_tensor *heed__span_bias(heed_tape *t, const heed_attend_layer *l, bool caus
 
 /* ---- memories: memory_*.c ---- */
 
+/* NULL: the states. */
 const heed__memory_form *heed__memory_form_of(const heed_attend_options *o);
+
+/* ---- queries: queries_*.c, head_rows.c ---- */
+
+/* NULL: all look for themselves. */
+const heed__queries_form *heed__queries_form_of(const heed_attend_options *o);
+/* The cluster of each of n queries (n,d) of a head; false when memory is short. */
+bool heed__cluster_queries(const heed_real *x, int64_t ld, int64_t n, int64_t d, int64_t clusters,
+                           int layer, int head, heed_arena *arena, int32_t *cluster);
+/* (N,heads*D) as (N*heads,D): row n heads + h is row n of head h. */
+heed_tensor *heed__head_rows(heed_tape *t, heed_tensor *x, int heads);
+/* The same, head by head of each sequence, and their segments, (B*heads). */
+heed_tensor *heed__heads_apart(heed_tape *t, heed_tensor *x, const heed_segments *rows, int heads,
+                               const heed_segments **each);
+
+/* ---- sublayers of their own ---- */
+
+/* The row of the slots that names a class of sublayers; NULL: none does. */
+const heed__slot_row *heed__sublayer_row(const heed_attend_options *o);
 
 #endif

@@ -18,9 +18,9 @@ const heed__slot_row heed__bias_span = {
     .info = {.slot = HEED_SLOT_BIAS,
              .name = "span",
              .form = "span:S",
-             .formula =
-                 "log m(i - j), m falls from 1 to 0 between z and z + 32, z <= S learned for "
-                 "each head",
+             .formula = "--adaptive-span S: log m(i - j), m falls from 1 to 0 between z and z + "
+                        "32, z <= S learned for "
+                        "each head",
              .paper = "Sukhbaatar et al. 2019",
              .cost = "z + 32 pairs a query of the largest z",
              .can = (HEED__CAN_USUAL & ~HEED_CAN_CROSS) | HEED_CAN_FUSED,

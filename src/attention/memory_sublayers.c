@@ -13,7 +13,8 @@ const heed__slot_row heed__memory_isab = {
              .needs = 1,
              .takes = 1,
              .number = {{1, 65536, 0, NULL}}},
-    .memory = &(const heed__memory_form){.sublayer = "isab"},
+    .sublayer = "isab",
+    .any_score = true,
 };
 
 const heed__slot_row heed__memory_luna = {
@@ -29,5 +30,21 @@ const heed__slot_row heed__memory_luna = {
              .needs = 1,
              .takes = 1,
              .number = {{1, 65536, 0, NULL}}},
-    .memory = &(const heed__memory_form){.sublayer = "luna"},
+    .sublayer = "luna",
+    .any_score = true,
+};
+
+const heed__slot_row heed__memory_poolingformer = {
+    .info = {.slot = HEED_SLOT_MEMORY,
+             .name = "poolingformer",
+             .form = "poolingformer:W:POOL",
+             .formula = "Y = a band of W, then Y + attention of Y over W of its keys and values, "
+                        "each the mean of POOL",
+             .paper = "Zhang et al. 2021",
+             .cost = "2 W pairs a query",
+             .can = HEED_CAN_CAUSAL | HEED_CAN_HEADS | HEED_CAN_STACKS | HEED_CAN_FUSED,
+             .needs = 2,
+             .takes = 2,
+             .number = {{1, INT32_MAX, 0, NULL}, {1, 65536, 0, NULL}}},
+    .sublayer = "poolingformer",
 };

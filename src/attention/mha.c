@@ -90,6 +90,7 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
     }
     heed_attend_build(&l->attend, heed_scope_enter(s, "score"),
                       &(heed_attend_options){.score = o->score,
+                                             .queries = o->queries,
                                              .memory = o->memory,
                                              .pattern = o->pattern,
                                              .position_bias = o->position_bias,

@@ -61,7 +61,8 @@ static unsigned terms_can(heed_attention_slot slot, const heed_slot_spec *spec)
 unsigned heed__attend_can(const heed_attend_options *o)
 {
     return heed__row_of(HEED_SLOT_SCORE, o->score)->info.can &
-           terms_can(HEED_SLOT_MEMORY, &o->memory) & terms_can(HEED_SLOT_PATTERN, &o->pattern) &
+           terms_can(HEED_SLOT_QUERIES, &o->queries) & terms_can(HEED_SLOT_MEMORY, &o->memory) &
+           terms_can(HEED_SLOT_PATTERN, &o->pattern) &
            terms_can(HEED_SLOT_BIAS, &o->position_bias) &
            terms_can(HEED_SLOT_NORMALISER, &o->normaliser);
 }
@@ -91,11 +92,9 @@ static heed_status check_kinds(const heed_attend_options *o, heed_error *err)
     const struct {
         heed_attention_slot slot;
         heed_slot_spec spec;
-    } slots[] = {{HEED_SLOT_SCORE, {1, {{o->score, {0}}}}},
-                 {HEED_SLOT_PATTERN, o->pattern},
-                 {HEED_SLOT_MEMORY, o->memory},
-                 {HEED_SLOT_BIAS, o->position_bias},
-                 {HEED_SLOT_NORMALISER, o->normaliser}};
+    } slots[] = {{HEED_SLOT_SCORE, {1, {{o->score, {0}}}}}, {HEED_SLOT_PATTERN, o->pattern},
+                 {HEED_SLOT_QUERIES, o->queries},           {HEED_SLOT_MEMORY, o->memory},
+                 {HEED_SLOT_BIAS, o->position_bias},        {HEED_SLOT_NORMALISER, o->normaliser}};
     heed_error why = {0};
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         if (heed__slot_check(slots[i].slot, &slots[i].spec, &why))
@@ -178,6 +177,18 @@ static heed_status check_fused(const heed_attend_options *o, heed_error *err)
     return HEED_OK;
 }
 
+const heed__queries_form *heed__queries_form_of(const heed_attend_options *o)
+{
+    return heed__row_of(HEED_SLOT_QUERIES, heed__slot_kind(&o->queries))->queries;
+}
+
+const heed__slot_row *heed__sublayer_row(const heed_attend_options *o)
+{
+    const heed__slot_row *pattern = heed__row_of(HEED_SLOT_PATTERN, heed__slot_kind(&o->pattern)),
+                         *memory = heed__row_of(HEED_SLOT_MEMORY, heed__slot_kind(&o->memory));
+    return memory->sublayer ? memory : pattern->sublayer ? pattern : NULL;
+}
+
 const heed__memory_form *heed__memory_form_of(const heed_attend_options *o)
 {
     return heed__row_of(HEED_SLOT_MEMORY, heed__slot_kind(&o->memory))->memory;
@@ -199,13 +210,12 @@ static heed_status check_places(const heed_attend_options *o, heed_error *err)
                           "encoder alone",
                           memory->name,
                           heed__rows_that_can(HEED_SLOT_MEMORY, HEED_CAN_CAUSAL, text));
-    if (form && (form->compress || form->sublayer) &&
-        heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE)
+    if (form && form->compress && heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE)
         return heed__fail(err, HEED_ARGUMENT,
                           "attention: a key of %s has no position that the bias %s could be about: "
                           "use the bias none",
                           memory->name, bias->name);
-    if (!whole && form && heed__slot_kind(&o->memory) >= HEED_MEMORY_LINFORMER)
+    if (!whole && heed__slot_kind(&o->memory) == HEED_MEMORY_LINFORMER)
         return heed__fail(err, HEED_ARGUMENT,
                           "attention: a key of %s has no position: use the pattern global",
                           memory->name);
@@ -216,10 +226,99 @@ static heed_status check_places(const heed_attend_options *o, heed_error *err)
     return HEED_OK;
 }
 
+/* The slot of these in which something else than its first row stands; -1: none. */
+static int taken(const heed_attend_options *o, unsigned slots)
+{
+    const heed_slot_spec *spec[] = {[HEED_SLOT_QUERIES] = &o->queries,
+                                    [HEED_SLOT_MEMORY] = &o->memory,
+                                    [HEED_SLOT_PATTERN] = &o->pattern,
+                                    [HEED_SLOT_BIAS] = &o->position_bias,
+                                    [HEED_SLOT_NORMALISER] = &o->normaliser};
+    for (int slot = HEED_SLOT_QUERIES; slot <= HEED_SLOT_NORMALISER; slot++) {
+        const bool whole = slot != HEED_SLOT_PATTERN || heed__pattern_is_whole(&o->pattern);
+        if (slots >> slot & 1 && (heed__slot_kind(spec[slot]) || !whole))
+            return slot;
+    }
+    return -1;
+}
+
+/* What has its own way through all of attention leaves the other slots as they are. */
+static heed_status check_alone(const heed_attend_options *o, const heed_attention_info *row,
+                               heed_error *err)
+{
+    const unsigned all = 1u << HEED_SLOT_QUERIES | 1u << HEED_SLOT_MEMORY |
+                         1u << HEED_SLOT_PATTERN | 1u << HEED_SLOT_BIAS |
+                         1u << HEED_SLOT_NORMALISER;
+    const int slot = taken(o, all & ~(1u << row->slot));
+    if (slot >= 0)
+        return heed__fail(err, HEED_ARGUMENT, "attention: %s goes with the %s %s alone", row->name,
+                          heed_attention_slot_name((heed_attention_slot)slot),
+                          heed__row_of((heed_attention_slot)slot, 0)->info.name);
+    return HEED_OK;
+}
+
+static heed_status check_queries(const heed_attend_options *o, heed_error *err)
+{
+    const heed__slot_row *row = heed__row_of(HEED_SLOT_QUERIES, heed__slot_kind(&o->queries));
+    const char *name = row->info.name;
+    const int64_t *number = o->queries.term[0].number;
+    char text[HEED__ROWS_TEXT];
+    heed_status status = row->queries ? check_alone(o, &row->info, err) : HEED_OK;
+    if (status || !row->queries)
+        return status;
+    if (!(heed__row_of(HEED_SLOT_SCORE, o->score)->info.can & HEED_CAN_FUSED))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s needs a score that is a product: use %s", name,
+                          heed__rows_that_can(HEED_SLOT_SCORE, HEED_CAN_FUSED, text));
+    if (o->causal && !(row->info.can & HEED_CAN_CAUSAL))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: what %s gives a query depends on later ones and cannot be "
+                          "causal: use %s, or an encoder alone",
+                          name, heed__rows_that_can(HEED_SLOT_QUERIES, HEED_CAN_CAUSAL, text));
+    if (o->single)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s is for layers that look at a whole sequence at once, not "
+                          "for recurrent steps",
+                          name);
+    if (o->dropout > 0 && !row->queries->drops)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s adds mixtures to each other and has no weights to drop "
+                          "out: dropout is %g, expected 0",
+                          name, o->dropout);
+    for (int i = 0; o->longest > 0 && i < row->info.takes; i++)
+        if (number[i] > o->longest)
+            return heed__fail(err, HEED_ARGUMENT,
+                              "attention: %lld in %s are more than the %lld tokens that a sequence "
+                              "may have",
+                              (long long)number[i], row->info.form, (long long)o->longest);
+    return HEED_OK;
+}
+
+/* A class of sublayers. */
+static heed_status check_sublayer(const heed_attend_options *o, heed_error *err)
+{
+    const heed__slot_row *row = heed__sublayer_row(o);
+    heed_status status = row ? check_alone(o, &row->info, err) : HEED_OK;
+    char text[HEED__ROWS_TEXT];
+    if (status || !row)
+        return status;
+    if (o->causal && !(row->info.can & HEED_CAN_CAUSAL))
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s mixes all positions and cannot be causal: use %s, or an "
+                          "encoder alone",
+                          row->info.name,
+                          heed__rows_that_can(row->info.slot, HEED_CAN_CAUSAL, text));
+    if (!row->any_score && o->score != HEED_SCORE_SCALED_DOT && o->score != HEED_SCORE_DOT)
+        return heed__fail(err, HEED_ARGUMENT,
+                          "attention: %s has the scores scaled-dot and dot alone", row->info.name);
+    return HEED_OK;
+}
+
 heed_status heed__attend_check(const heed_attend_options *o, heed_error *err)
 {
     heed_status status = check_kinds(o, err);
-    if (status || (status = check_sizes(o, err)) || (status = heed__linear_check(o, err)) ||
+    if (status || (status = check_sizes(o, err)) || (status = check_sublayer(o, err)) ||
+        (status = heed__linear_check(o, err)) || (status = check_queries(o, err)) ||
         (status = check_fused(o, err)) || (status = check_places(o, err)))
         return status;
     const heed_attention_info *score = &heed__row_of(HEED_SLOT_SCORE, o->score)->info;

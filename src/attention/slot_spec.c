@@ -237,10 +237,24 @@ const char *heed_slot_format(heed_attention_slot slot, const heed_slot_spec *spe
 
 /* ---- for tables of options ---- */
 
+/* An adaptive span takes the bias's place, and has an option of its own. */
+static heed_status parse_option(heed_attention_slot slot, const char *text, heed_slot_spec *value,
+                                heed_error *err)
+{
+    heed_slot_spec spec = {0};
+    heed_status status = heed_slot_parse(slot, text, &spec, err);
+    if (!status && slot == HEED_SLOT_BIAS && heed__slot_kind(&spec) == HEED_BIAS_SPAN)
+        status = heed__fail(err, HEED_ARGUMENT, "%s is no position bias: use --adaptive-span %lld",
+                            text, (long long)spec.term[0].number[0]);
+    if (!status)
+        *value = spec;
+    return status;
+}
+
 #define SPEC_OPTION(name, slot)                                                                    \
     static heed_status parse_##name(const char *text, void *value, heed_error *err)                \
     {                                                                                              \
-        return heed_slot_parse(slot, text, value, err);                                            \
+        return parse_option(slot, text, value, err);                                               \
     }                                                                                              \
     static const char *format_##name(const void *value, char text[HEED_OPTION_SPEC_TEXT])          \
     {                                                                                              \
@@ -252,6 +266,7 @@ const char *heed_slot_format(heed_attention_slot slot, const heed_slot_spec *spe
                                               format_##name};                                      \
         return &spec;                                                                              \
     }
+SPEC_OPTION(queries, HEED_SLOT_QUERIES)
 SPEC_OPTION(memory, HEED_SLOT_MEMORY)
 SPEC_OPTION(pattern, HEED_SLOT_PATTERN)
 SPEC_OPTION(bias, HEED_SLOT_BIAS)

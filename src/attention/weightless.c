@@ -35,6 +35,8 @@ heed_status heed__linear_check(const heed_attend_options *o, heed_error *err)
         why = "it sums over all keys, as the pattern global has them";
     else if (heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE)
         why = "there is nothing that a position bias could be added to";
+    else if (heed__slot_kind(&o->queries) != HEED_QUERIES_ALL)
+        why = "its queries are all";
     else if (heed__slot_kind(&o->memory) != HEED_MEMORY_STATES)
         why = "its memory is the states alone";
     else if (o->dropout > 0)

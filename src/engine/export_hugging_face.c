@@ -33,6 +33,7 @@ static bool check_form(const heed__export *x)
         {heed__slot_kind(&a->pattern) == HEED_PATTERN_GLOBAL && a->pattern.count == 1,
          "--attention-pattern global"},
         {heed__slot_kind(&a->normaliser) == HEED_NORMALISE_SOFT, "--attention-normaliser soft"},
+        {heed__slot_kind(&a->queries) == HEED_QUERIES_ALL, "--attention-queries all"},
         {heed__slot_kind(&a->memory) == HEED_MEMORY_STATES, "--attention-memory states"},
         {heed__slot_kind(&a->position_bias) == HEED_BIAS_NONE, "--position-bias none"},
         {x->shared, "one vocabulary for both sides"},

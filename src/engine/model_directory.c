@@ -27,7 +27,7 @@ struct description {
 
 /* Fields by which a later format differs get a row in `later`: an older file has not got them, and
  * they take the value that makes the model as it was. */
-#define FORMAT 3
+#define FORMAT 4
 static const struct {
     const char *name;
     int from, before; /* formats that have it */
@@ -37,7 +37,7 @@ static const struct {
     {"attention-window", 0, 1},           {"window", 0, 1},
     {"attention-choice", 0, 1},           {"decoder-unit", 2, FORMAT + 1},
     {"zero-start", 2, FORMAT + 1},        {"adaptive-span", 3, FORMAT + 1},
-    {"span-penalty", 3, FORMAT + 1},
+    {"span-penalty", 3, FORMAT + 1},      {"attention-queries", 4, FORMAT + 1},
 };
 #define OLD_FIELDS 3
 static const heed_option fields[] = {

@@ -119,6 +119,7 @@ static const struct {
     {"ff", STACKS},
     {"heads", STACKS},
     {"kv-heads", STACKS},
+    {"attention-queries", STACKS},
     {"position-bias", STACKS},
     {"adaptive-span", STACKS},
     {"span-penalty", STACKS},

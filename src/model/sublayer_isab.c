@@ -22,7 +22,7 @@ heed_mha_options heed__plain_cross(const heed_mha_options *mha)
     heed_mha_options o = *mha;
     o.cross = true;
     o.causal = false;
-    o.memory = o.pattern = o.position_bias = o.normaliser = (heed_slot_spec){0};
+    o.queries = o.memory = o.pattern = o.position_bias = o.normaliser = (heed_slot_spec){0};
     o.positions = HEED_POSITIONS_NONE;
     return o;
 }

@@ -7,8 +7,9 @@
 /* ---- the table: a class is a row ---- */
 
 static const heed_sublayer_class *const classes[] = {
-    &heed__self_sublayer, &heed__cross_sublayer, &heed__ffn_sublayer,
-    &heed__ssru_sublayer, &heed__isab_sublayer,  &heed__luna_sublayer,
+    &heed__self_sublayer,       &heed__cross_sublayer,         &heed__ffn_sublayer,
+    &heed__ssru_sublayer,       &heed__isab_sublayer,          &heed__luna_sublayer,
+    &heed__longformer_sublayer, &heed__poolingformer_sublayer, &heed__pma_sublayer,
 };
 
 int heed_sublayer_class_count(void)
@@ -35,9 +36,9 @@ const heed_sublayer_class *heed_sublayer_class_of(const heed_mha_options *mha)
 {
     if (!mha)
         return NULL;
-    const heed_attend_options o = {.memory = mha->memory};
-    const heed__memory_form *form = heed__memory_form_of(&o);
-    return heed_sublayer_class_find(form && form->sublayer ? form->sublayer : "self");
+    const heed_attend_options o = {.memory = mha->memory, .pattern = mha->pattern};
+    const heed__slot_row *row = heed__sublayer_row(&o);
+    return heed_sublayer_class_find(row ? row->sublayer : "self");
 }
 
 /* ---- 3.2.3 Applications of attention ---- */

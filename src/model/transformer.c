@@ -58,6 +58,7 @@ static heed_sublayer_options sublayer(const heed_model_config *c, int layer, boo
                                            .causal = causal,
                                            .bias = o->attention_bias,
                                            .score = score_of(c),
+                                           .queries = c->attention.queries,
                                            .memory = c->attention.memory,
                                            .pattern = c->attention.pattern,
                                            .position_bias = heed__position_bias(c),

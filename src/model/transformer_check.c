@@ -63,6 +63,7 @@ static heed_status check_slots(const heed_model_config *config, heed_error *err)
     const int64_t d_v = c->d_v ? c->d_v : config->d / c->heads;
     const int64_t shared = c->kv_heads ? c->kv_heads : c->heads;
     heed_attend_options o = {.score = a->score,
+                             .queries = a->queries,
                              .memory = a->memory,
                              .pattern = a->pattern,
                              .position_bias = heed__position_bias(config),
@@ -146,13 +147,18 @@ static double table_rows(const heed_model_config *c)
     return pieces + outputs + (double)c->features;
 }
 
-/* What a memory of its own adds to a layer with keys of key_d and values of value_d columns. */
+/* What a memory or projections of its own add to a layer with keys of key_d and values of value_d
+ * columns. */
 static double memory_size(const heed_model_config *config, double key_d, double value_d)
 {
     const heed_transformer_config *c = &config->transformer;
     const heed_slot_spec *memory = &config->attention.memory;
+    const double shared = c->kv_heads ? (double)c->kv_heads / (double)c->heads : 1;
+    const double products = key_d / shared + key_d + value_d; /* of queries, keys and values */
     const double n = (double)memory->term[0].number[0], d = (double)config->d;
     const double heads = (double)(c->kv_heads ? c->kv_heads : c->heads);
+    if (heed__slot_kind(&config->attention.pattern) == HEED_PATTERN_LONGFORMER)
+        return d * products;
     switch ((heed_memory_kind)heed__slot_kind(memory)) {
     case HEED_MEMORY_PERSISTENT:
         return n * (key_d + value_d);
@@ -164,6 +170,8 @@ static double memory_size(const heed_model_config *config, double key_d, double 
         return (n + 4 * d + 2 * (double)c->ff) * d;
     case HEED_MEMORY_LUNA:
         return (n + 4 * d) * d;
+    case HEED_MEMORY_POOLINGFORMER:
+        return value_d / shared * products;
     case HEED_MEMORY_STATES:
         break;
     }
