@@ -1,5 +1,5 @@
-/* long_files.c: tasks on real data: characters of a text and pixels of digits, one after the other;
- * film reviews as bytes, and whether they liked the film. */
+/* long_files.c: tasks on real data: characters of a text, with questions about far ones or without,
+ * and pixels of digits, one after the other; film reviews as bytes, and whether they praise it. */
 #include "long.h"
 #include "picture_data.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void path_in(char path[4096], const char *folder, const char *name)
+void long_path_in(char path[4096], const char *folder, const char *name)
 {
     snprintf(path, 4096, "%.4000s/%s", folder, name);
     if (access(path, F_OK) != 0)
@@ -66,7 +66,7 @@ static heed_status open_characters(long_source *s, heed_error *err)
     const char *paths[] = {path}, *line;
     size_t length;
     int number[256], kinds = 0;
-    path_in(path, s->settings->data, "input.txt");
+    long_path_in(path, s->settings->data, "input.txt");
     heed_lines *lines = x ? heed_lines_open(paths, 1, NULL, err) : NULL;
     if (x)
         *x = (struct text){0};
@@ -134,6 +134,131 @@ const long_task long_characters = {.name = "characters",
                                    .open = open_characters,
                                    .draw = draw_characters,
                                    .report = report_characters};
+
+/* ---- span ---- */
+
+/* A text, and behind it ASKED questions: which character stands a k-th of the text's length before
+ * question k.  An adaptive span finds the farther ones by way of the nearer: its gradient is of
+ * keys where it ends. */
+enum { ASKED = 8 };
+
+static heed_status open_span(long_source *s, heed_error *err)
+{
+    if (s->length < ASKED)
+        return lab_fail(err, HEED_ARGUMENT, "option '--length' is %lld, expected at least %d",
+                        (long long)s->length, ASKED);
+    heed_status status = open_characters(s, err);
+    s->vocabulary = s->classes + 1;
+    s->longest = s->length + ASKED;
+    return status;
+}
+
+/* How far before question k (from 0) its answer stands. */
+static int64_t far_of(const long_source *s, int64_t k)
+{
+    return s->length * (k + 1) / ASKED;
+}
+
+static bool draw_span(const long_source *s, long_part part, int64_t at, int64_t n,
+                      const heed_rng *rng, heed_arena *arena, long_batch *out)
+{
+    const struct text *x = s->data;
+    const int64_t rows = s->length + ASKED;
+    int32_t *ids, *wanted;
+    if (!new_windows(out, arena, n, rows, &ids, &wanted))
+        return false;
+    for (int64_t i = 0; i < n; i++, ids += rows, wanted += rows) {
+        const uint8_t *from =
+            x->bytes.at + x->begin[part] +
+            (part == LONG_TRAIN ? heed_rng_below(rng, (uint64_t)i, x->begin[1] - s->length - 1)
+                                : (at + i) * s->length);
+        for (int64_t k = 0; k < s->length; k++) {
+            ids[k] = from[k];
+            wanted[k] = from[k + 1];
+        }
+        for (int64_t k = 0; k < ASKED; k++) {
+            ids[s->length + k] = (int32_t)s->classes;
+            wanted[s->length + k] = from[s->length + k - far_of(s, k)];
+        }
+    }
+    return true;
+}
+
+static void report_span(const long_source *s, const long_score *score, lab_session *r)
+{
+    lab_report(r, score->nats, LAB_NO_TARGET, 0, "characters and answers, nats each");
+    lab_report(r, 100 * score->asked, LAB_AT_LEAST, 90, "characters up to %lld before, right, %%",
+               (long long)s->length);
+}
+
+/* z of each head. */
+static void report_spans(const long_source *s, const heed_stack *layers, lab_session *r)
+{
+    const double most = (double)s->settings->adaptive_span;
+    double longest = 0, mean = 0;
+    int heads = 0;
+    for (int i = 0; i < layers->count; i++) {
+        const heed_sublayer *one = &layers->sublayer[i];
+        const heed_tensor *span =
+            one->kind->form == HEED_SUBLAYER_MHA ? one->as.mha.attend.span : NULL;
+        for (int64_t h = 0; span && h < heed_tensor_count(span); h++, heads++) {
+            const double z = most * fmin(1, fmax(0, (double)heed_tensor_data(span)[h]));
+            longest = fmax(longest, z);
+            mean += z;
+        }
+    }
+    if (!heads)
+        return;
+    lab_report(r, longest, LAB_NO_TARGET, 0, "the longest span of %d heads", heads);
+    lab_report(r, 100 * mean / heads / most, LAB_AT_MOST, 30, "the mean span, %% of %lld",
+               (long long)s->settings->adaptive_span);
+}
+
+const long_task long_span = {.name = "span",
+                             .unit = "nats a character",
+                             .causal = true,
+                             .needs_data = true,
+                             .length = 200,
+                             .asked = ASKED,
+                             .open = open_span,
+                             .draw = draw_span,
+                             .report = report_span,
+                             .report_layers = report_spans};
+
+/* ---- persistent ---- */
+
+static void report_persistent(const long_source *s, const long_score *score, lab_session *r)
+{
+    lab_report(r, score->nats, LAB_NO_TARGET, 0, "%lld characters at a time, nats each",
+               (long long)s->length);
+}
+
+/* What stands for the feed-forward network should have as many weights. */
+static void report_weights(const long_source *s, const heed_stack *layers, lab_session *r)
+{
+    double count = 0;
+    for (int i = 0; i < layers->count; i++) {
+        const heed_sublayer *one = &layers->sublayer[i];
+        if (one->kind->form == HEED_SUBLAYER_FFN)
+            count += (double)(heed_tensor_count(one->as.ffn.in.weight) +
+                              heed_tensor_count(one->as.ffn.out.weight));
+        else if (one->kind->form == HEED_SUBLAYER_MHA && one->as.mha.attend.shared_k)
+            count += (double)(heed_tensor_count(one->as.mha.attend.shared_k) +
+                              heed_tensor_count(one->as.mha.attend.shared_v));
+    }
+    (void)s;
+    lab_report(r, count, LAB_NO_TARGET, 0, "weights beside the projections");
+}
+
+const long_task long_persistent = {.name = "persistent",
+                                   .unit = "nats a character",
+                                   .causal = true,
+                                   .needs_data = true,
+                                   .length = 256,
+                                   .open = open_characters,
+                                   .draw = draw_characters,
+                                   .report = report_persistent,
+                                   .report_layers = report_weights};
 
 /* ---- pixels ---- */
 
@@ -252,7 +377,7 @@ static heed_status read_reviews(long_source *s, int part, heed_error *err)
     char path[4096];
     const char *paths[] = {path}, *line, *where;
     size_t length;
-    path_in(path, s->settings->data, names[part]);
+    long_path_in(path, s->settings->data, names[part]);
     heed_lines *lines = heed_lines_open(paths, 1, NULL, err);
     while (lines && !heed_lines_next(lines, &line, &length, err) && line) {
         const char *tab = memchr(line, '\t', length);

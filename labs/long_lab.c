@@ -23,13 +23,21 @@ static const heed_option fields[] = {
     HEED_OPTION_CHOICE(
         long_settings, task, "task", "duplication", task_names,
         "0w0w; nested lists of LRA; characters of a text; pixels of digits; reviews, "
-        "byte by byte"),
+        "byte by byte; values of keys; the largest of a set; the next day of a series; characters "
+        "with questions about far ones; characters without a feed-forward network"),
     HEED_OPTION_TEXT(long_settings, data, "data", NULL, "DIR",
-                     "characters: input.txt; pixels: MNIST's IDX files; reviews: train.tsv, "
-                     "valid.tsv, test.tsv"),
+                     "characters, span, persistent: input.txt; pixels: MNIST's IDX files; reviews: "
+                     "train.tsv, valid.tsv, test.tsv; series: ETTh1.csv"),
     HEED_OPTION_INT(long_settings, length, "length", "0", 0, 65536, "N",
                     "symbols of w, longest list, characters of a window, side of a picture, bytes "
-                    "of a review; 0: 31, 200, 512, 14, 1024"),
+                    "of a review, keys, numbers of a set, hours before, characters with questions, "
+                    "characters; 0: 31, 200, 512, 14, 1024, 60, 10, 168, 200, 256"),
+    HEED_OPTION_INT(long_settings, writes, "writes", "0", 0, 65536, "N",
+                    "retrieval: pairs, with keys and values drawn anew for each; 0: every one "
+                    "once"),
+    HEED_OPTION_CHOICE(long_settings, pooling, "pooling", "pma", HEED_WORDS(LONG_POOLING_WORDS),
+                       "sets: attention and then a seed that looks, or feed-forward layers alone "
+                       "and then the mean or the largest"),
     HEED_OPTION_INT(long_settings, layers, "layers", "2", 1, 64, "N", "layers"),
     HEED_OPTION_INT(long_settings, d, "d", "64", 4, 4096, "D", "width of a row"),
     HEED_OPTION_INT(long_settings, heads, "heads", "4", 1, 64, "H", "heads of attention"),
@@ -75,6 +83,39 @@ static const char *const pixels[] = {"task", "pixels",   "batch",   "16", "updat
 static const char *const reviews[] = {
     "task",     "reviews", "batch",         "16",   "updates", "4000", "dropout-percent", "20",
     "rate-end", "0.00001", "test-examples", "5000", NULL};
+static const char *const retrieval[] = {"task",    "retrieval", "writes",    "120",   "layers",
+                                        "1",       "d",         "64",        "heads", "1",
+                                        "ff",      "0",         "positions", "none",  "rate-end",
+                                        "0.00001", "updates",   "5000",      NULL};
+static const char *const sets[] = {"task",     "sets",    "positions", "none", "rate",
+                                   "0.0005",   "d",       "128",       "ff",   "128",
+                                   "rate-end", "0.00001", "updates",   "5000", NULL};
+static const char *const series[] = {
+    "task", "series",          "rate", "0.0005",        "rate-end", "0.00001",     "updates",
+    "2000", "dropout-percent", "10",   "test-examples", "2857",     "valid-every", "250",
+    NULL};
+static const char *const span[] = {
+    "task",     "span",    "adaptive-span", "1024", "batch",         "16",  "layers", "2",
+    "rate-end", "0.00001", "updates",       "3000", "test-examples", "200", NULL};
+static const char *const persistent[] = {"task",
+                                         "persistent",
+                                         "d",
+                                         "128",
+                                         "ff",
+                                         "0",
+                                         "batch",
+                                         "16",
+                                         "attention-memory",
+                                         "persistent:512",
+                                         "positions",
+                                         "sinusoid",
+                                         "updates",
+                                         "3000",
+                                         "rate-end",
+                                         "0.00001",
+                                         "test-examples",
+                                         "200",
+                                         NULL};
 static const heed_option_bundle *presets(void)
 {
     static const heed_option_bundle all[] = {
@@ -84,6 +125,11 @@ static const heed_option_bundle *presets(void)
         {"characters", "a text, 512 characters at a time; give --data", characters},
         {"pixels", "digits of 14 x 14 black and white pixels; give --data", pixels},
         {"reviews", "film reviews as 1024 bytes; give --data", reviews},
+        {"retrieval", "values of 60 keys that are written 120 times", retrieval},
+        {"sets", "the largest of up to 10 numbers", sets},
+        {"series", "a day of ETTh1 after a week; give --data", series},
+        {"span", "questions about characters up to 200 before; give --data", span},
+        {"persistent", "characters without a feed-forward network; give --data", persistent},
         {NULL, NULL, NULL},
     };
     return all;
@@ -117,6 +163,7 @@ bool long_batch_new(long_batch *b, heed_arena *arena, const int64_t *lengths, in
     *rows = wanted ? heed_arena_allocate(arena, (size_t)b->count * sizeof **rows) : NULL;
     b->side = (heed_batch_side){.rows = segments, .ids = *ids};
     b->wanted = *answers;
+    b->target = NULL;
     b->row = *rows;
     return segments && *ids && *answers && (*rows || !wanted);
 }
@@ -135,14 +182,14 @@ static void build(void *context, int set, heed_scope s)
     struct system *y = context;
     const long_settings *o = y->source.settings;
     const double dropout = (double)o->dropout_percent / 100;
-    const heed_slot_spec span = HEED_ONE(HEED_BIAS_SPAN, {o->adaptive_span});
+    const heed_slot_spec learned = HEED_ONE(HEED_BIAS_SPAN, {o->adaptive_span});
     heed_sublayer_options x = {
         .mha = {.heads = (int)o->heads,
                 .causal = y->source.task->causal,
                 .queries = o->queries,
                 .memory = o->memory,
                 .pattern = o->pattern,
-                .position_bias = o->adaptive_span ? span : o->position_bias,
+                .position_bias = o->adaptive_span ? learned : o->position_bias,
                 .normaliser = o->normaliser,
                 .span_penalty = o->span_penalty,
                 .longest = y->source.longest,
@@ -156,31 +203,61 @@ static void build(void *context, int set, heed_scope s)
     heed_input_build(&y->stack.input, heed_scope_enter(s, "input"),
                      &(heed_input_options){.d = o->d,
                                            .vocabulary = y->source.vocabulary,
+                                           .types = y->source.types,
+                                           .width = y->source.width,
                                            .positions = (heed_positions)o->positions,
                                            .longest = y->source.longest,
                                            .scale = sqrt((double)o->d),
                                            .dropout = dropout});
     for (int i = 0; i < o->layers; i++) {
         x.layer = i;
-        heed_stack_append(&y->stack, heed_scope_enter(s, "%d.self", i),
-                          heed_sublayer_class_of(&x.mha), &x);
+        if (!y->source.task->pools || o->pooling == LONG_PMA)
+            heed_stack_append(&y->stack, heed_scope_enter(s, "%d.self", i),
+                              heed_sublayer_class_of(&x.mha), &x);
         if (o->ff)
             heed_stack_append(&y->stack, heed_scope_enter(s, "%d.ffn", i),
                               heed_sublayer_class_find("ffn"), &x);
     }
+    if (y->source.task->pools && o->pooling == LONG_PMA) {
+        x.around = (heed_around_options){.place = HEED_NORM_BEFORE, .eps = EPS};
+        heed_stack_append(&y->stack, heed_scope_enter(s, "pooled"), heed_sublayer_class_find("pma"),
+                          &x);
+    }
     heed_norm_build(&y->stack.norm, heed_scope_enter(s, "norm"), HEED_NORM_LAYER, o->d, EPS);
-    heed_head_build(&y->head, heed_scope_enter(s, "head"),
-                    &(heed_head_options){.d = o->d, .classes = y->source.classes, .bias = true});
+    heed_head_build(
+        &y->head, heed_scope_enter(s, "head"),
+        &(heed_head_options){.d = o->d,
+                             .classes = y->source.outputs ? y->source.outputs : y->source.classes,
+                             .bias = true});
 }
 
-/* Logits of what is wanted, (count,classes). */
+/* Logits of what is wanted, (count,classes), or numbers, (count,outputs). */
 static heed_tensor *answer(const struct system *y, heed_tape *t, const long_batch *b,
                            heed_tensor **penalty)
 {
     heed_flow flow = {.x = heed_input_apply(t, &y->stack.input, &b->side), .rows = b->side.rows};
     heed_tensor *h = heed_stack_apply(t, &y->stack, &flow);
     *penalty = flow.penalty ? heed_scale(t, flow.penalty, 1 / (double)b->side.rows->rows, 0) : NULL;
-    return heed_head_logits(t, &y->head, b->row ? heed_gather_rows(t, h, b->row, b->count) : h);
+    if (y->source.task->pools) { /* pma has left one row of each */
+        const int how = y->source.settings->pooling;
+        h = how == LONG_MEAN  ? heed_segment_mean(t, h, b->side.rows)
+            : how == LONG_MAX ? heed_segment_max(t, h, b->side.rows)
+                              : h;
+    } else if (b->row) {
+        h = heed_gather_rows(t, h, b->row, b->count);
+    }
+    return heed_head_logits(t, &y->head, h);
+}
+
+/* Summed over what is wanted. */
+static heed_tensor *loss_of(const struct system *y, heed_tape *t, heed_tensor *said,
+                            const long_batch *b)
+{
+    if (!y->source.outputs)
+        return heed_cross_entropy(t, said, b->wanted, 0);
+    heed_tensor *off =
+        heed_sub(t, said, heed_input(t, HEED_SHAPE(b->count, y->source.outputs), b->target));
+    return heed_sum(t, y->source.task->absolute ? heed_abs(t, off) : heed_square(t, off), HEED_ALL);
 }
 
 static heed_tensor *loss(void *context, heed_tape *t, const heed_pass *pass, double *sum)
@@ -191,25 +268,46 @@ static heed_tensor *loss(void *context, heed_tape *t, const heed_pass *pass, dou
     if (!y->source.task->draw(&y->source, LONG_TRAIN, 0, y->source.settings->shared.batch,
                               &pass->rng, heed_tape_arena(t), &b))
         return heed_tape_fail(t, HEED_MEMORY, "out of memory for examples");
-    heed_tensor *penalty, *nats = heed_cross_entropy(t, answer(y, t, &b, &penalty), b.wanted, 0);
+    heed_tensor *penalty, *nats = loss_of(y, t, answer(y, t, &b, &penalty), &b);
     nats = heed_scale(t, nats, pass->weight / (double)b.count, 0);
     return penalty ? heed_add(t, nats, heed_scale(t, penalty, pass->weight, 0)) : nats;
 }
 
 /* ---- measuring ---- */
 
-static int64_t right_ones(const heed_tensor *logits, const int32_t *wanted)
+/* Counts of a test. */
+struct tally {
+    double nats, squared, absolute;
+    int64_t count, right, asked, asked_right;
+    int64_t *times; /* of each class */
+};
+
+static void count_classes(const struct system *y, const heed_tensor *logits, const long_batch *b,
+                          struct tally *to)
 {
     const int64_t n = heed_tensor_rows(logits), classes = heed_tensor_cols(logits);
-    int64_t right = 0;
+    const int64_t asked = y->source.task->asked, rows = n / b->side.rows->count;
     for (int64_t i = 0; i < n; i++) {
         const heed_real *row = heed_tensor_data(logits) + i * classes;
         int64_t best = 0;
         for (int64_t k = 1; k < classes; k++)
             best = row[k] > row[best] ? k : best;
-        right += best == wanted[i];
+        to->right += best == b->wanted[i];
+        if (asked && i % rows >= rows - asked) {
+            to->asked++;
+            to->asked_right += best == b->wanted[i];
+        }
+        to->times[b->wanted[i]]++;
     }
-    return right;
+}
+
+static void count_numbers(const heed_tensor *said, const long_batch *b, struct tally *to)
+{
+    for (int64_t i = 0; i < heed_tensor_count(said); i++) {
+        const double off = (double)heed_tensor_data(said)[i] - (double)b->target[i];
+        to->squared += off * off;
+        to->absolute += fabs(off);
+    }
 }
 
 static heed_status test(const struct system *y, heed_tape *t, long_part part, int64_t asked,
@@ -217,33 +315,38 @@ static heed_status test(const struct system *y, heed_tape *t, long_part part, in
 {
     const long_source *source = &y->source;
     const int64_t batch = source->settings->shared.batch, there = source->count[part];
-    int64_t *times = heed_arena_allocate(source->arena, (size_t)source->classes * sizeof *times);
-    int64_t count = 0, right = 0, most = 0;
-    double nats = 0;
-    if (!times)
+    const size_t bytes = (size_t)(source->classes + 1) * sizeof(int64_t);
+    struct tally all = {.times = heed_arena_allocate(source->arena, bytes)};
+    int64_t most = 0;
+    if (!all.times)
         return lab_fail(err, HEED_MEMORY, "out of memory for a test");
-    memset(times, 0, (size_t)source->classes * sizeof *times);
+    memset(all.times, 0, bytes);
     asked = there && there < asked ? there : asked;
     for (int64_t done = 0, n; done < asked; done += n) {
         long_batch b;
         n = asked - done < batch ? asked - done : batch;
         heed_tape_reset(t);
         if (!source->task->draw(source, part, done, n, NULL, heed_tape_arena(t), &b))
-            return lab_fail(err, HEED_MEMORY, "out of memory for asked");
-        heed_tensor *penalty, *logits = answer(y, t, &b, &penalty),
-                              *sum = heed_cross_entropy(t, logits, b.wanted, 0);
+            return lab_fail(err, HEED_MEMORY, "out of memory for a test");
+        heed_tensor *penalty, *said = answer(y, t, &b, &penalty), *sum = loss_of(y, t, said, &b);
         if (!sum)
             return lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text);
-        nats += (double)heed_tensor_data(sum)[0];
-        right += right_ones(logits, b.wanted);
-        count += b.count;
-        for (int64_t i = 0; i < b.count; i++)
-            times[b.wanted[i]]++;
+        all.nats += (double)heed_tensor_data(sum)[0];
+        all.count += b.count;
+        if (source->outputs)
+            count_numbers(said, &b, &all);
+        else
+            count_classes(y, said, &b, &all);
     }
     for (int64_t k = 0; k < source->classes; k++)
-        most = times[k] > most ? times[k] : most;
-    *s = (long_score){nats / (double)count, (double)right / (double)count,
-                      (double)most / (double)count};
+        most = all.times[k] > most ? all.times[k] : most;
+    const double count = (double)all.count;
+    *s = (long_score){.nats = all.nats / count,
+                      .right = (double)all.right / count,
+                      .most = (double)most / count,
+                      .asked = (double)all.asked_right / (double)(all.asked ? all.asked : 1),
+                      .squared = all.squared / count,
+                      .absolute = all.absolute / count};
     return HEED_OK;
 }
 
@@ -255,7 +358,9 @@ static heed_status validate(void *context, heed_tape *t, heed_measure *out, int 
     if (test(context, t, LONG_VALID, EXAMPLES, &s, err))
         return err->status;
     out[0] = (heed_measure){"loss", s.nats, false};
-    out[1] = (heed_measure){"right, %", 100 * s.right, true};
+    out[1] = ((const struct system *)context)->source.outputs
+                 ? (heed_measure){"absolute error", s.absolute, false}
+                 : (heed_measure){"right, %", 100 * s.right, true};
     *count = 2;
     return HEED_OK;
 }
@@ -267,6 +372,8 @@ static heed_status evaluate(void *context, lab_session *r, heed_tape *t, heed_er
     if (test(y, t, LONG_TEST, y->source.settings->test_examples, &s, err))
         return err->status;
     y->source.task->report(&y->source, &s, r);
+    if (y->source.task->report_layers)
+        y->source.task->report_layers(&y->source, &y->stack, r);
     return HEED_OK;
 }
 
@@ -305,6 +412,16 @@ static heed_status run(lab_session *r, const void *settings, heed_error *err)
     if (!task->needs_data && o->data)
         return lab_fail(err, HEED_ARGUMENT, "option '--data' has no effect with '--task %s'",
                         task->name);
+    if (o->writes && strcmp(task->name, "retrieval") != 0)
+        return lab_fail(err, HEED_ARGUMENT, "option '--writes' has no effect with '--task %s'",
+                        task->name);
+    if (o->pooling && !task->pools)
+        return lab_fail(err, HEED_ARGUMENT, "option '--pooling' has no effect with '--task %s'",
+                        task->name);
+    if (o->adaptive_span && o->position_bias.term[0].kind != HEED_BIAS_NONE)
+        return lab_fail(err, HEED_ARGUMENT,
+                        "option '--adaptive-span' takes the place of a position bias: use "
+                        "--position-bias none");
     if (o->d % o->heads)
         return lab_fail(err, HEED_ARGUMENT,
                         "option '--heads' is %lld, expected a divisor of --d, %lld",

@@ -9,15 +9,6 @@
 
 #include <math.h>
 
-static const heed_rng *rng_of(long_part part, int64_t example, const heed_rng *rng, heed_rng *own)
-{
-    if (part == LONG_TRAIN)
-        return rng;
-    *own = heed_rng_stream(&(heed_rng_key){
-        .seed = 1000003, .step = (uint64_t)example, .set = (uint32_t)part, .node = 17});
-    return own;
-}
-
 /* ---- duplication ---- */
 
 enum { SYMBOLS = 127 };
@@ -42,7 +33,7 @@ static bool draw_duplication(const long_source *s, long_part part, int64_t at, i
         return false;
     for (int64_t i = 0; i < n; i++) {
         heed_rng own;
-        const heed_rng *from = rng_of(part, at + i, rng, &own);
+        const heed_rng *from = long_rng_of(part, at + i, rng, &own);
         int32_t *x = ids + i * rows;
         x[0] = x[w + 1] = 0;
         for (int64_t k = 0; k < w; k++) {
@@ -159,7 +150,7 @@ static bool draw_listops(const long_source *s, long_part part, int64_t at, int64
         return false;
     for (int64_t i = 0; i < n; i++) {
         heed_rng own;
-        struct list_maker m = {rng_of(part, at + i, rng, &own), part == LONG_TRAIN ? next : 0,
+        struct list_maker m = {long_rng_of(part, at + i, rng, &own), part == LONG_TRAIN ? next : 0,
                                all + i * s->longest, 0, s->length + 1};
         do {
             m.n = 0;

@@ -101,6 +101,61 @@ grep -q 'class="frame"' long/pattern.svg; verdict $? 'there is no picture'
 run lab long --quick --model near --threads 1 --attention-pattern band:5
 exits 0
 holds 'second half of 8 symbols, right, %' '<= 5'
+# Catches a value that is not the key's last: the delta rule finds it where a sum of all that was written cannot.
+keys='--task retrieval --writes 16 --heads 1 --d 16 --ff 0 --positions none --rate 0.01 --rate-end 0.001'
+run lab long --quick $keys --attention-normaliser delta --model delta --threads 1
+exits 0
+holds '8 keys, half the squared error of a value' '<= 0.02'
+run lab long --quick $keys --attention-normaliser elu --model sum --threads 1
+exits 0
+holds '8 keys, half the squared error of a value' '>= 0.1'
+# Catches a set that is pooled without looking at it.
+run lab long --quick --task sets --positions none --rate-end 0.0001 --model pma --threads 1
+exits 0
+holds 'the largest of up to 8 numbers, mean absolute error' '<= 3'
+run lab long --quick --task sets --positions none --pooling mean --rate-end 0.0001 --model mean --threads 1
+exits 0
+holds 'the largest of up to 8 numbers, mean absolute error' '>= 6'
+# Catches a forecast that is the last value once more, and one that sees what it is asked for.
+mkdir hours
+awk 'BEGIN { print "date,load,OT"; for (i = 0; i < 14400; i++)
+    printf "h,%d,%.4f\n", i % 7, 20 + 5 * sin(6.2831853 * i / 24) + (i * 7919 % 1000) / 500 }' >hours/ETTh1.csv
+run lab long --quick --task series --length 24 --updates 150 --batch 16 --test-examples 300 --data hours \
+    --attention-queries probsparse:2 --model hours-ahead --threads 1
+exits 0
+holds '24 hours ahead, squared error' '<= 0.12'
+holds 'the last value once more, squared error' '>= 0.5'
+holds 'absolute error' '>= 0.05'
+# Catches questions about characters that are answered without looking at them, and spans that are not there.
+mkdir text
+awk 'BEGIN { n = split("the quick brown fox jumps over lazy dogs and many more words stand here to be read again", w, " ")
+    for (i = 0; i < 900; i++) { l = ""; for (k = 0; k < 9; k++) { r = (r * 1103515245 + 12345) % 2147483648
+        l = l w[int(r / 65536) % n + 1] " " }; print l } }' >text/input.txt
+run lab long --quick --task span --data text --adaptive-span 64 --model far --threads 1
+exits 0
+holds 'characters up to 8 before, right, %' '>= 90'
+holds 'the longest span of 4 heads' '<= 64'
+run lab long --quick --task span --data text --attention-pattern band:3 --model narrow --threads 1
+exits 0
+holds 'characters up to 8 before, right, %' '<= 70'
+# Catches learned keys and values that are not as many weights as what they stand for, or learn nothing.
+run lab long --quick --task persistent --data text --length 32 --updates 200 --ff 0 --attention-memory persistent:64 \
+    --model all-attention --threads 1
+exits 0
+holds 'weights beside the projections' '== 4096'
+holds '32 characters at a time, nats each' '<= 2.2'
+run lab long --quick --task persistent --data text --length 32 --updates 1 --ff 64 --model with-ff --threads 1
+exits 0
+holds 'weights beside the projections' '== 4096'
+# Catches options of one task that another takes.
+run lab long --task sets --writes 4 --model x
+exits 2; mentions "option '--writes' has no effect with '--task sets'"
+run lab long --pooling max --model x
+exits 2; mentions "option '--pooling' has no effect with '--task duplication'"
+run lab long --task series --data text --model x
+exits 1; mentions 'text/ETTh1.csv'
+run lab long --position-bias span:9 --model x
+exits 2; mentions 'span:9 is no position bias: use --adaptive-span 9'
 # Catches lists that no model reads, and tasks that need data and start without it.
 run lab long --task listops --model lists --updates 2 --valid-every 2 --test-examples 4 --batch 4 --threads 1 \
     --attention-pattern bigbird:4:1

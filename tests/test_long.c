@@ -131,6 +131,74 @@ static void lists_have_their_values(void **state)
     }
 }
 
+/* Catches: a value that has been written over, one that was never written, a question that brings
+ * its answer; keys that come twice where each comes once. */
+static void keys_have_their_last_values(void **state)
+{
+    enum { KEYS = 9, WRITES = 20, N = 30 };
+    const long_settings settings[] = {{.writes = 0}, {.writes = WRITES}};
+    const heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 5});
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        for (int part = LONG_TRAIN; part <= LONG_TEST; part++) {
+            long_source s = {
+                .task = &long_retrieval, .settings = &settings[k], .length = KEYS, .arena = arena};
+            heed_error err = {0};
+            long_batch b;
+            int64_t asked = 0, most = 0;
+            assert_int_equal(s.task->open(&s, &err), HEED_OK);
+            assert_true(s.task->draw(&s, (long_part)part, 0, N, &rng, arena, &b));
+            for (int64_t i = 0; i < N; i++) {
+                int64_t last[KEYS], writes[KEYS] = {0};
+                for (int64_t row = b.side.rows->offset[i]; row < b.side.rows->offset[i + 1];
+                     row++) {
+                    const int32_t key = b.side.ids[row], value = b.side.types[row] - 1;
+                    assert_in_range(key, 0, KEYS - 1);
+                    if (value >= 0) {
+                        assert_true(asked == 0 || b.row[asked - 1] < row);
+                        last[key] = value;
+                        most = ++writes[key] > most ? writes[key] : most;
+                        continue;
+                    }
+                    assert_true(writes[key] > 0);
+                    assert_int_equal(b.row[asked], row);
+                    for (int64_t v = 0; v < KEYS; v++)
+                        assert_true(b.target[asked * KEYS + v] == (heed_real)(v == last[key]));
+                    asked++;
+                }
+            }
+            assert_int_equal(asked, b.count);
+            assert_true(settings[k].writes ? most > 1 : most == 1 && asked == N * KEYS);
+        }
+}
+
+/* Catches: a number that is not the largest, sets that all have one size. */
+static void sets_have_their_largest(void **state)
+{
+    enum { N = 200 };
+    const heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 6});
+    (void)state;
+    const long_source s = source_of(&long_sets, 10);
+    for (int part = LONG_TRAIN; part <= LONG_TEST; part++) {
+        long_batch b;
+        int times[11] = {0};
+        assert_true(s.task->draw(&s, (long_part)part, 3, N, &rng, arena, &b));
+        assert_int_equal(b.count, N);
+        for (int64_t i = 0; i < N; i++) {
+            const int64_t first = b.side.rows->offset[i], end = b.side.rows->offset[i + 1];
+            heed_real most = b.side.features[first];
+            for (int64_t k = first; k < end; k++)
+                most = b.side.features[k] > most ? b.side.features[k] : most;
+            assert_true(b.target[i] == most);
+            assert_true((most + 1) * 50 > (heed_real)0.99 && (most + 1) * 50 < (heed_real)99.01);
+            assert_in_range(end - first, 1, 10);
+            times[end - first]++;
+        }
+        for (int n = 1; n <= 10; n++)
+            assert_true(times[n] > 0);
+    }
+}
+
 /* Catches: validation and test examples that depend on how many are drawn at once, or on the seed;
  * training examples that are always the same. */
 static void tests_stay_the_same(void **state)
@@ -158,6 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(duplicates, make_arena, free_arena),
         cmocka_unit_test_setup_teardown(lists_have_their_values, make_arena, free_arena),
+        cmocka_unit_test_setup_teardown(keys_have_their_last_values, make_arena, free_arena),
+        cmocka_unit_test_setup_teardown(sets_have_their_largest, make_arena, free_arena),
         cmocka_unit_test_setup_teardown(tests_stay_the_same, make_arena, free_arena),
     };
     return cmocka_run_group_tests_name("long", tests, NULL, NULL);

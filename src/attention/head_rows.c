@@ -1,4 +1,4 @@
-/* head_rows.c: heads as rows of their own, for what each head does with other rows of a sequence. */
+/* head_rows.c: heads as rows of their own, for what each head does with other rows. */
 #include "attention/attend.h"
 
 heed_tensor *heed__head_rows(heed_tape *t, heed_tensor *x, int heads)
