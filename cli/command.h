@@ -28,6 +28,7 @@ typedef struct command {
     X(score)                                                                                       \
     X(evaluate)                                                                                    \
     X(caption)                                                                                     \
+    X(retrieve)                                                                                    \
     X(convert)                                                                                     \
     X(shortlist)                                                                                   \
     X(inspect)                                                                                     \

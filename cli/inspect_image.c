@@ -1,5 +1,5 @@
-/* inspect_image.c: `heed inspect --image`: where each word of a caption looked, or where a picture
- * classifier looks. */
+/* inspect_image.c: `heed inspect --image`: where each word of a caption looked, where a picture
+ * classifier looks, or which parts of a picture and a text mean each other. */
 #include "cmd_inspect.h"
 #include "command.h"
 
@@ -43,19 +43,34 @@ static bool classified(const struct inspect_settings *s, const heed_image *image
     return !err->status;
 }
 
+static bool compared(const struct inspect_settings *s, const heed_image *image, heed_arena *arena,
+                     heed_error *err)
+{
+    const char *svg;
+    heed_retriever *r = heed_retriever_open(s->model, 1, NULL, err);
+    if (r && !heed_retriever_svg(r, image, s->attention, arena, &svg, err))
+        heed_text_save(s->output, svg, err);
+    heed_retriever_free(r);
+    return !err->status;
+}
+
 bool inspect_image(const struct inspect_settings *s, heed_arena *arena)
 {
     heed_error err = {0};
     heed_image image = {0};
-    const char *arch = heed_see_arch(s->model);
-    const bool classifies = arch && strcmp(arch, "vit") == 0;
+    const char *found = heed_see_arch(s->model), *arch = found ? found : "";
+    const bool classifies = strcmp(arch, "vit") == 0, compares = strcmp(arch, "retrieve") == 0;
     if (classifies && s->attention) {
         complain("'%.300s' classifies pictures and reads no text: leave out '--attention'",
                  s->model);
         return false;
     }
+    if (compares && !s->attention) {
+        complain("'%.300s' compares pictures with texts: give one with '--attention'", s->model);
+        return false;
+    }
     if (!heed_image_read(s->image, NULL, &image, &err))
-        (classifies ? classified : captioned)(s, &image, arena, &err);
+        (classifies ? classified : compares ? compared : captioned)(s, &image, arena, &err);
     if (err.status)
         complain("%s", err.text);
     heed_image_free(&image, NULL);

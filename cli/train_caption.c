@@ -1,7 +1,6 @@
 /* train_caption.c: `heed train --arch caption`: captions for pictures (Show, Attend and Tell). */
 #include "train_kinds.h"
 
-#include <heed/see.h>
 #include <stdio.h>
 
 struct settings {
@@ -55,9 +54,8 @@ static heed_trainer *open_caption(void *settings, const invocation *in,
                : heed_caption_trainer_new(s->common.folder, &s->recipe, hooks, NULL, err);
 }
 
-static void report(const heed_trainer *t, bool json)
+void train_report_captions(heed_caption_report r, bool json)
 {
-    const heed_caption_report r = heed_caption_trainer_report(t);
     if (json) {
         printf("\"pictures\": %lld, \"validation_pictures\": %lld, \"captions\": %lld, "
                "\"vocabulary\": %lld, ",
@@ -69,6 +67,11 @@ static void report(const heed_trainer *t, bool json)
            (long long)r.valid_pictures);
     printf("captions         %lld\n", (long long)r.captions);
     printf("vocabulary       %lld\n", (long long)r.vocabulary);
+}
+
+static void report(const heed_trainer *t, bool json)
+{
+    train_report_captions(heed_caption_trainer_report(t), json);
 }
 
 const train_kind train_kind_caption = {

@@ -10,7 +10,7 @@
 
 #include "command.h"
 
-#include <heed/train.h>
+#include <heed/see.h>
 
 /* What the settings of every kind begin with. */
 struct train_common {
@@ -57,7 +57,11 @@ typedef struct train_kind {
     X(decoder)                                                                                     \
     X(encoder)                                                                                     \
     X(caption)                                                                                     \
+    X(retrieve)                                                                                    \
     X(vit)
+
+/* What --dry-run says of captioned pictures. */
+void train_report_captions(heed_caption_report r, bool json);
 
 #define TRAIN_KIND_LIST(X)                                                                         \
     X(translation)                                                                                 \

@@ -133,15 +133,6 @@ struct recall {
     double looked; /* of a digit's word, in its cell */
 };
 
-/* How many of a row or a column score higher than its own partner. */
-static int64_t above(const heed_real *scores, int64_t n, int64_t i, bool column)
-{
-    int64_t higher = 0;
-    for (int64_t k = 0; k < n; k++)
-        higher += (column ? scores[k * n + i] : scores[i * n + k]) > scores[i * n + i];
-    return higher;
-}
-
 static double in_cell(const struct system *y, const heed_real *weights, int cell)
 {
     const heed_image_size g = y->net.grid.size;
@@ -187,12 +178,10 @@ static heed_status test(struct system *y, heed_tape *t, picture_part part, int64
                 *scores = heed_match_scores(t, &y->net, places, n, words, b.rows);
     if (!scores)
         return lab_fail(err, heed_tape_error(t)->status, "%s", heed_tape_error(t)->text);
-    for (int64_t i = 0; i < n; i++)
-        for (int k = 0; k < 3; k++) {
-            const heed_real *s = heed_tensor_data(scores);
-            texts->at[k] += above(s, n, i, false) < within[k] ? 100 / (double)n : 0;
-            pictures->at[k] += above(s, n, i, true) < within[k] ? 100 / (double)n : 0;
-        }
+    for (int k = 0; k < 3; k++) {
+        texts->at[k] = heed_match_recall(heed_tensor_data(scores), n, false, within[k]);
+        pictures->at[k] = heed_match_recall(heed_tensor_data(scores), n, true, within[k]);
+    }
     return looked(y, t, &b, places, words, &texts->looked, err);
 }
 

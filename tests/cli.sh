@@ -46,9 +46,9 @@ done
 run help --completion bash
 exits 0; says '^complete .* heed$'; quiet_err
 if command -v bash >/dev/null; then
-    found=$(bash -c '. ./out; COMP_WORDS=(heed train --arch r); COMP_CWORD=3; _heed
+    found=$(bash -c '. ./out; COMP_WORDS=(heed train --arch rn); COMP_CWORD=3; _heed
         echo "${COMPREPLY[@]}"')
-    [ "$found" = rnn ]; verdict $? "completion of 'heed train --arch r' is '$found', expected rnn"
+    [ "$found" = rnn ]; verdict $? "completion of 'heed train --arch rn' is '$found', expected rnn"
 fi
 run help --completion zsh
 exits 0; says '^#compdef heed$'; quiet_err

@@ -6,23 +6,11 @@ set -u
 . "$(dirname "$0")/case.inc"
 . "$tree/tests/pictures.inc"
 
-# A picture of 16 x 16 pixels, grey but for a corner: picture FILE COLOUR CORNER SHADE
-picture() {
-    awk -v colour="$2" -v corner="$3" -v shade="$4" 'BEGIN {
-        c["red"] = "230 20 20"; c["green"] = "20 200 20"; c["blue"] = "20 20 230"
-        print "P3 16 16 255"
-        for (y = 0; y < 16; y++) for (x = 0; x < 16; x++) {
-            here = (y < 8 ? "top" : "bottom") "-" (x < 8 ? "left" : "right")
-            print here == corner ? c[colour] : shade " " shade " " shade
-        }
-    }' | to_binary >"$1"
-}
-
 mkdir photos
 for shade in 90 120 150; do
     for colour in red green blue; do
         for corner in top-left top-right bottom-left bottom-right; do
-            picture "photos/$colour-$corner-$shade.ppm" $colour $corner $shade
+            square "photos/$colour-$corner-$shade.ppm" $colour $corner $shade
             printf '%s\tA %s square at the %s\t%s %s\n' "$colour-$corner-$shade.ppm" $colour $corner $corner $colour
         done
     done

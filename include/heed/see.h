@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* "caption" or "vit": what the network of a model directory is for, by its config.json; NULL: it is
- * none that sees.  The text is a constant. */
+/* "caption", "retrieve" or "vit": what the network of a model directory is for, by its config.json;
+ * NULL: it is none that sees.  The text is a constant. */
 const char *heed_see_arch(const char *folder);
 
 /* ---- from a picture to places ---- */
@@ -148,6 +148,7 @@ heed_status heed_caption_find(heed_tape *t, const heed_caption_net *m, const hee
  *     s(word) = cos(w, sum_i p_i v_i),   p = softmax_i(sharpness cos(w, v_i))
  * and the other way round; the score of a pair is the mean over its words and over its places. */
 typedef struct heed_match_config {
+    int arch;                                /* 0: "retrieve", the only one */
     int64_t side, channels, stages, filters; /* as in heed_caption_config */
     int64_t vocabulary, embedding;
     int64_t d;        /* of the space; even */
@@ -155,6 +156,25 @@ typedef struct heed_match_config {
     double contrast;  /* scores are multiplied with it in the loss; 0 means 20 */
     double dropout;
 } heed_match_config;
+#define HEED_MATCH_MODEL_OPTIONS(owner, at)                                                        \
+    HEED_OPTION_CHOICE(owner, at.arch, "arch", "retrieve", HEED_WORDS("retrieve"),                 \
+                       "stacked cross attention (Lee et al. 2018)"),                               \
+        HEED_OPTION_INT(owner, at.side, "side", "96", 8, 1024, "N",                                \
+                        "pictures are scaled to N x N pixels"),                                    \
+        HEED_OPTION_INT(owner, at.channels, "channels", "3", 1, 3, "N", "1: grey; 3: colours"),    \
+        HEED_OPTION_INT(owner, at.stages, "stages", "4", 1, HEED_GRID_STAGES, "N",                 \
+                        "convolutions that halve the picture; words look at what is left"),        \
+        HEED_OPTION_INT(owner, at.filters, "filters", "32", 1, 1024, "N",                          \
+                        "of the first convolution; each one has twice those of the one before"),   \
+        HEED_OPTION_INT(owner, at.embedding, "embedding", "128", 1, 4096, "N",                     \
+                        "columns of a word"),                                                      \
+        HEED_OPTION_INT(owner, at.d, "d", "128", 2, 8192, "N",                                     \
+                        "columns of the space of words and places; even"),                         \
+        HEED_OPTION_REAL(owner, at.sharpness, "sharpness", "9", 0.01, 1000, "X",                   \
+                         "of attention between them"),                                             \
+        HEED_OPTION_REAL(owner, at.contrast, "contrast", "20", 0.01, 1000, "X",                    \
+                         "what scores are multiplied with in the loss"),                           \
+        HEED_OPTION_REAL(owner, at.dropout, "dropout", "0.2", 0, 0.9, "P", "dropout")
 typedef struct heed_match_net {
     heed_match_config config;
     heed_grid_layer grid;
@@ -180,6 +200,27 @@ heed_tensor *heed_match_loss(heed_tape *t, const heed_match_net *m, const heed_r
 bool heed_match_looks(heed_tape *t, const heed_match_net *m, heed_tensor *places,
                       heed_tensor *words, const heed_real **word_looks,
                       const heed_real **place_looks);
+
+/* Of scores (n,n): how many of 100 find their partner among their first `within`; pictures: texts
+ * look for pictures, else pictures for texts. */
+double heed_match_recall(const heed_real *scores, int64_t n, bool pictures, int64_t within);
+
+/* ---- the same at work: a model directory of `heed train --arch retrieve` ---- */
+
+/* One thread at a time. */
+typedef struct heed_retriever heed_retriever;
+heed_retriever *heed_retriever_open(const char *folder, int threads,
+                                    const heed_allocator *allocator, heed_error *err);
+void heed_retriever_free(heed_retriever *r);
+/* One more picture, of any size, to look among. */
+heed_status heed_retriever_add(heed_retriever *r, const heed_image *image, heed_error *err);
+/* The text's score with each picture, in the order in which they were added; in the arena. */
+heed_status heed_retriever_find(heed_retriever *r, const char *text, heed_arena *arena,
+                                const heed_real **scores, heed_error *err);
+/* The picture once for each word, bright where that word looks, and once for each of its quarters,
+ * with the word that the quarter means most. */
+heed_status heed_retriever_svg(heed_retriever *r, const heed_image *image, const char *text,
+                               heed_arena *arena, const char **svg, heed_error *err);
 
 /* ---- a captioner: a model directory of `heed train --arch caption` ---- */
 
@@ -229,8 +270,7 @@ typedef struct heed_caption_train_options {
                         "rarer words are unknown"),                                                \
         HEED_OPTION_INT(owner, at.vocab_size, "vocab-size", "0", 0, 10000000, "N",                 \
                         "words at most; 0: all"),                                                  \
-        HEED_OPTION_INT(owner, at.batch, "batch", "16", 1, 100000, "N",                            \
-                        "pictures in a batch, with all their captions"),                           \
+        HEED_OPTION_INT(owner, at.batch, "batch", "16", 1, 100000, "N", "pictures in a batch"),    \
         HEED_OPTION_BOOL(owner, at.mirror, "mirror", "true",                                       \
                          "show pictures mirrored, too, while training"),                           \
         HEED_LOOP_OPTIONS(owner, at.loop)
@@ -256,6 +296,20 @@ typedef struct heed_caption_report {
     int64_t pictures, valid_pictures, captions, vocabulary;
 } heed_caption_report;
 heed_caption_report heed_caption_trainer_report(const heed_trainer *t);
+
+/* Pictures and texts that find each other learn from the same data, with the same options. */
+#define HEED_MATCH_DEFAULTS HEED_CAPTION_DEFAULTS, "batch", "32"
+typedef struct heed_match_recipe {
+    heed_match_config model;
+    heed_caption_train_options train;
+} heed_match_recipe;
+heed_trainer *heed_match_trainer_new(const char *folder, const heed_match_recipe *recipe,
+                                     const heed_train_hooks *hooks, const heed_allocator *allocator,
+                                     heed_error *err);
+heed_trainer *heed_match_trainer_resume(const char *folder, const heed_match_recipe *recipe,
+                                        const heed_train_hooks *hooks,
+                                        const heed_allocator *allocator, heed_error *err);
+heed_caption_report heed_match_trainer_report(const heed_trainer *t);
 
 #ifdef __cplusplus
 }

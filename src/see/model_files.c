@@ -65,7 +65,7 @@ heed_status heed__see_scaled(const heed_image *image, int64_t side, int64_t chan
 
 const char *heed_see_arch(const char *folder)
 {
-    static const char *const archs[] = {"caption", "vit"};
+    static const char *const archs[] = {"caption", "retrieve", "vit"};
     heed__pathname path;
     const char *found = NULL;
     if (!folder || heed__pathname_format(path, NULL, "%s/config.json", folder))
