@@ -223,6 +223,39 @@ static void refused(void **state)
     assert_non_null(strstr(err.text, "there is no vocabulary beside it"));
 }
 
+/* Catches OPUS-MT's archives, whose pieces are of two SentencePiece models and whose ids of a
+ * vocab.yml, that do not open, or pieces with SentencePiece's ids. */
+static void opus(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    heed_vocab *v[2];
+    heed_tokens t;
+    struct marian_model m = {.ssru = false};
+    char yml[256] = "";
+    marian_fill(&m);
+    write_marian_npz(&m, "opus.npz");
+    write_vocabulary("source.spm");
+    write_vocabulary("target.spm");
+    for (int i = 0; i < MARIAN_V; i++) /* letters in the other order */
+        if (i < 2)
+            strcat(yml, i ? "<unk>: 1\n" : "</s>: 0\n");
+        else
+            snprintf(yml + strlen(yml), 32, "\"%s%c\": %d\n", i % 2 ? "" : "\xe2\x96\x81", 'a' + i,
+                     MARIAN_V + 1 - i);
+    write_plain(in_folder("opus.vocab.yml"), yml, strlen(yml));
+    check(marian_self, TOLERANCE);
+    if (heed_vocabs_open(folder, NULL, NULL, &v[0], &v[1], &err))
+        fail_msg("%s", err.text);
+    heed_arena *arena = heed_arena_new(NULL, NULL);
+    assert_int_equal(heed_vocab_encode(v[0], "cd", 2, arena, &t, &err), HEED_OK);
+    static const int32_t ids[] = {MARIAN_V - 1, MARIAN_V - 2};
+    assert_int_equal(t.count, 2);
+    assert_memory_equal(t.id, ids, sizeof ids);
+    heed_arena_free(arena);
+    heed_vocabs_free(v[0], v[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(int8, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(shortlist, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(gzip, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(opus, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(refused, make_folder, remove_folder),
     };
     return cmocka_run_group_tests_name("models of Marian", tests, NULL, NULL);

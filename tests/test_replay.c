@@ -9,6 +9,9 @@
 #define LLVMFuzzerTestOneInput fuzz_yml
 #include "fuzz/fuzz_yml.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_zip
+#include "fuzz/fuzz_zip.c"
+#undef LLVMFuzzerTestOneInput
 #define LLVMFuzzerTestOneInput fuzz_image
 #undef REQUIRE
 #include "fuzz/fuzz_image.c"
@@ -72,7 +75,7 @@ static void pictures(void **state)
     assert_true(replay("tests/fuzz/picture_set", fuzz_picture_set) > 5);
 }
 
-/* Catches the same of weights. */
+/* Catches the same of weights, what lies beside them, and archives. */
 static void weights(void **state)
 {
     (void)state;
@@ -80,6 +83,7 @@ static void weights(void **state)
     REPLAYS(REPLAY)
     assert_true(replay("tests/fuzz/lex", fuzz_lex) > 5);
     assert_true(replay("tests/fuzz/yml", fuzz_yml) > 5);
+    assert_true(replay("tests/fuzz/zip", fuzz_zip) > 5);
 }
 
 int main(void)

@@ -230,6 +230,8 @@ heed_status heed__file_map(const char *path, const void **bytes, size_t *size, h
         number = errno;
     if (fd >= 0)
         close(fd);
+    if (number == ENOTDIR)
+        return heed__file_map_inside(path, bytes, size, err);
     if (number)
         return heed__fail(err, HEED_IO, "cannot read '%s': %s", path,
                           number == EINVAL ? "not a regular file" : strerror(number));

@@ -10,6 +10,8 @@
 #ifndef HEED_BASE_FILE_H
 #define HEED_BASE_FILE_H
 
+#include "base/path.h"
+
 #include <heed/base.h>
 
 typedef struct heed__atomic_file heed__atomic_file;
@@ -33,6 +35,16 @@ heed_status heed__file_save(const char *path, const void *bytes, size_t size,
  * replace it, as above, are safe. */
 heed_status heed__file_map(const char *path, const void **bytes, size_t *size, heed_error *err);
 void heed__file_unmap(const void *bytes, size_t size);
+/* file_zip.c: heed__file_map calls it for a path that goes on behind a zip archive,
+ * "a.zip/folder/name": the entry's bytes, unpacked. */
+heed_status heed__file_map_inside(const char *path, const void **bytes, size_t *size,
+                                  heed_error *err);
+/* Whether there is such a file, folder, or entry of an archive. */
+bool heed__file_is_there(const char *path);
+/* The folder in an archive that holds `wanted`, the outermost one, as a path; the archive's own if
+ * it stands outside of folders, or nowhere. */
+heed_status heed__archive_find(const char *path, const char *wanted, heed__pathname folder,
+                               heed_error *err);
 /* file_gzip.c: the same of a file that may be packed by gzip: what it holds.  Not for
  * heed__file_forget: what was unpacked cannot be read again. */
 heed_status heed__file_map_unpacked(const char *path, const void **bytes, size_t *size,

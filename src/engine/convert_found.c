@@ -22,7 +22,7 @@ static bool has_ending(const char *name, const char *ending)
 static heed_status place(const heed__found_model *m, int side, const char *to, const char *ending,
                          heed__pathname path, heed_error *err)
 {
-    const bool shared = strcmp(m->vocabulary[0], m->vocabulary[1]) == 0;
+    const bool shared = heed__found_shared(m);
     heed__pathname name;
     heed_status status = heed__pathname_format(name, err, "%s%s",
                                                shared ? "shared"
@@ -123,7 +123,7 @@ static heed_status write_vocabularies(const heed__found_model *m, const char *to
 {
     heed_vocab *v[2];
     heed_status status = heed__found_vocabs(m, NULL, &v[0], &v[1], err);
-    const int sides = !status && v[0] == v[1] && m->lists != HEED__FOUND_MAPPED ? 1 : 2;
+    const int sides = !status && v[0] == v[1] ? 1 : 2;
     for (int side = 0; !status && side < sides; side++)
         status = m->lists == HEED__FOUND_FILE     ? copy(m, side, to, err)
                  : m->lists == HEED__FOUND_MAPPED ? write_mapped(m, side, v[side], to, err)

@@ -4,12 +4,13 @@
  * sublayer, ReLU, embeddings times the root of d, positions from 1 in halves whose slowest
  * frequency is 1/10000.  Version 1 has the names of OpenNMT-tf. */
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "engine/found_model.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LONGEST 1024 /* positions that are made */
 #define LAYERS 256
@@ -222,7 +223,7 @@ static heed_status find_vocabulary(heed__found_model *m, const char *side, heed_
             status = heed__pathname_in(path, m->where.folder, name, err);
         if (status)
             return status;
-        if (access(path, F_OK) == 0)
+        if (heed__file_is_there(path))
             return HEED_OK;
     }
     return heed__found_fail(
@@ -234,9 +235,8 @@ static heed_status find_vocabulary(heed__found_model *m, const char *side, heed_
 static heed_status set_text(heed__found_model *m, heed_error *err)
 {
     heed__pathname path;
-    json_error_t why;
     heed_status status = heed__pathname_in(path, m->where.folder, "config.json", err);
-    json_t *config = status ? NULL : json_load_file(path, 0, &why);
+    json_t *config = !status && heed__file_is_there(path) ? heed__json_open(path, NULL) : NULL;
     m->text = (heed_text_config){.tokens = HEED_WHITESPACE};
     m->source_ends = json_is_true(json_object_get(config, "add_source_eos"));
     if (json_is_true(json_object_get(config, "add_source_bos")))

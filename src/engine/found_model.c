@@ -18,6 +18,7 @@ static const struct {
     heed_status (*describe)(heed__found_model *m, heed_error *err); /* NULL: not computed */
 } publishers[] = {
     {HEED__CTRANSLATE2, "CTranslate2", heed__describe_ct2},
+    {HEED__ARGOS, "Argos Translate", heed__describe_argos},
     {HEED__HUGGING_FACE, "Hugging Face", heed__describe_hugging_face},
     {HEED__GGUF_FILE, "llama.cpp", heed__describe_gguf},
     {HEED__LLAMA2C, "llama2.c", heed__describe_llama2c},
@@ -82,7 +83,7 @@ heed_status heed__found_understand(heed__found_model *m, heed_error *err)
     return status ? status
                   : heed__found_fail(m->found, err,
                                      "its weights can be read, but heed does not compute this kind "
-                                     "of model; it computes CTranslate2's and Marian's "
+                                     "of model; it computes CTranslate2's, Argos's and Marian's "
                                      "Transformers, Hugging Face's marian, bert, gpt2 and llama, "
                                      "llama2.c's and GGUF's llama");
 }
@@ -110,10 +111,17 @@ static heed_vocab *open_side(const heed__found_model *m, int side, const heed_al
     case HEED__FOUND_FILE:
         return heed_vocab_open(m->vocabulary[side], NULL, allocator, err);
     case HEED__FOUND_MAPPED:
-        return heed__mapped_vocab_open(m->vocabulary[side], m->pieces[side], allocator, err);
+        return heed__mapped_vocab_open(m->vocabulary[side], m->pieces[side], expected, allocator,
+                                       err);
     default:
         return heed__token_list_open(m->vocabulary[side], expected, allocator, err);
     }
+}
+
+bool heed__found_shared(const heed__found_model *m)
+{
+    return strcmp(m->vocabulary[0], m->vocabulary[1]) == 0 &&
+           strcmp(m->pieces[0], m->pieces[1]) == 0;
 }
 
 heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator *allocator,
@@ -123,9 +131,7 @@ heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator 
     *target = NULL;
     *source = open_side(m, 0, allocator, &failed);
     if (*source)
-        *target = strcmp(m->vocabulary[0], m->vocabulary[1]) == 0
-                      ? *source
-                      : open_side(m, 1, allocator, &failed);
+        *target = heed__found_shared(m) ? *source : open_side(m, 1, allocator, &failed);
     if (*target)
         return HEED_OK;
     heed_vocab_free(*source);

@@ -63,6 +63,8 @@ heed_status heed__found_write_text(const heed__found_model *m, const heed_model_
                                    const char *to, heed_error *err);
 /* The parameters of a model that was built from m->config. */
 heed_status heed__found_fill(const heed__found_model *m, heed_params *p, heed_error *err);
+/* Whether both sides have one vocabulary. */
+bool heed__found_shared(const heed__found_model *m);
 heed_status heed__found_vocabs(const heed__found_model *m, const heed_allocator *allocator,
                                heed_vocab **source, heed_vocab **target, heed_error *err);
 /* The tensors that a parameter is made of; 0: nothing gives it, or one of them is missing. */
@@ -88,6 +90,7 @@ heed_engine *heed__found_engine(const char *path, const heed_model_config *confi
 /* ---- each kind: fills config, text, vocabulary and rules ---- */
 
 heed_status heed__describe_ct2(heed__found_model *m, heed_error *err);
+heed_status heed__describe_argos(heed__found_model *m, heed_error *err);
 heed_status heed__describe_hugging_face(heed__found_model *m, heed_error *err);
 heed_status heed__describe_marian(heed__found_model *m, heed_error *err);
 heed_status heed__describe_llama2c(heed__found_model *m, heed_error *err);

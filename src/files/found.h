@@ -9,7 +9,7 @@
 #ifndef HEED_FILES_FOUND_H
 #define HEED_FILES_FOUND_H
 
-#include "files/byte_cursor.h"
+#include "base/byte_cursor.h"
 
 #include <heed/base.h>
 #include <jansson.h>

@@ -4,7 +4,7 @@
 #ifndef HEED_FILES_GGUF_H
 #define HEED_FILES_GGUF_H
 
-#include "files/byte_cursor.h"
+#include "base/byte_cursor.h"
 
 #include <heed/base.h>
 

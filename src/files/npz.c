@@ -1,6 +1,7 @@
 /* npz.c: NumPy's arrays: .npz is a zip of .npy, and .npy "\x93NUMPY", version, a Python
  * dictionary of three keys, and the values.  Fortran order and pickled objects are refused. */
-#include "files/zip.h"
+#include "base/zip.h"
+#include "files/found.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,14 +94,14 @@ heed_status heed__npz_read(heed__found *f, const void *bytes, size_t size, heed_
     f->format = "NumPy";
     if (size >= sizeof magic - 1 && memcmp(bytes, magic, sizeof magic - 1) == 0)
         return read_array(f, "array", bytes, size, err);
-    heed_status status = heed__zip_open(&z, f, bytes, size, err);
+    heed_status status = heed__zip_open(&z, f->path, bytes, size, f->arena, err);
     for (size_t i = 0; !status && i < z.count; i++) {
         const unsigned char *entry;
         const size_t length = strlen(z.entry[i].name);
         if (length < 5 || strcmp(z.entry[i].name + length - 4, ".npy") != 0)
             continue;
         const char *name = heed__found_text(f, z.entry[i].name, length - 4, err);
-        status = name ? heed__zip_bytes(f, &z.entry[i], &entry, err) : HEED_MEMORY;
+        status = name ? heed__zip_bytes(&z, &z.entry[i], &entry, err) : HEED_MEMORY;
         if (!status)
             status = read_array(f, name, entry, z.entry[i].size, err);
     }

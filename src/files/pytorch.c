@@ -1,7 +1,7 @@
 /* pytorch.c: pytorch_model.bin as torch.save writes it since 2020: a zip with NAME/data.pkl, a
  * pickle of a dictionary of tensors, and their storages NAME/data/KEY. */
+#include "base/zip.h"
 #include "files/pickle.h"
-#include "files/zip.h"
 
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ static heed_status add_tensor(const struct archive *a, const char *name, const h
         return heed__found_fail(a->f, a->err, "tensor '%.100s' is in '%.200s', which is not there",
                                 name, path);
     const unsigned char *bytes;
-    heed_status status = heed__zip_bytes(a->f, e, &bytes, a->err);
+    heed_status status = heed__zip_bytes(&a->zip, e, &bytes, a->err);
     if (status)
         return status;
     int64_t n = 1;
@@ -139,7 +139,7 @@ static heed_status read_archive(struct archive *a)
                                 "it is a zip archive without data.pkl: not PyTorch's");
     a->folder = heed__found_text(a->f, e->name, strlen(e->name) - (sizeof pickle - 1), a->err);
     const unsigned char *bytes;
-    heed_status status = a->folder ? heed__zip_bytes(a->f, e, &bytes, a->err) : HEED_MEMORY;
+    heed_status status = a->folder ? heed__zip_bytes(&a->zip, e, &bytes, a->err) : HEED_MEMORY;
     const heed__pickled *all = status ? NULL : heed__pickle_read(a->f, bytes, e->size, a->err);
     if (!all)
         return a->err && a->err->status ? a->err->status : HEED_FORMAT;
@@ -156,6 +156,6 @@ heed_status heed__pytorch_read(heed__found *f, const void *bytes, size_t size, h
         return heed__found_fail(f, err,
                                 "it is no zip archive: files of PyTorch before 1.6 must be "
                                 "saved again by torch.save, or as safetensors");
-    heed_status status = heed__zip_open(&a.zip, f, bytes, size, err);
+    heed_status status = heed__zip_open(&a.zip, f->path, bytes, size, f->arena, err);
     return status ? status : read_archive(&a);
 }

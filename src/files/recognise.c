@@ -2,9 +2,9 @@
 #include "files/recognise.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/zip.h"
 #include "files/gguf.h"
 #include "files/lex.h"
-#include "files/zip.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -23,6 +23,11 @@ struct look {
     size_t size;
     const char *path; /* without .gz */
 };
+
+static bool looks_argos(const struct look *l)
+{
+    return heed__is_zip(l->bytes, l->size) && ends_with(l->path, ".argosmodel");
+}
 
 /* Marian's begins with 64 bits of 1. */
 static bool looks_ct2(const struct look *l)
@@ -52,8 +57,7 @@ static bool looks_marian(const struct look *l)
 
 static bool looks_pytorch(const struct look *l)
 {
-    return heed__is_zip(l->bytes, l->size) && !ends_with(l->path, ".npz") &&
-           !ends_with(l->path, ".argosmodel");
+    return heed__is_zip(l->bytes, l->size) && !ends_with(l->path, ".npz");
 }
 
 static bool looks_npz(const struct look *l)
@@ -96,11 +100,31 @@ static const struct {
     {looks_marian_npz, HEED__MARIAN, heed__npz_read},
     {looks_npz, HEED__WEIGHTS_ALONE, heed__npz_read},
     {looks_onnx, HEED__WEIGHTS_ALONE, heed__onnx_read},
+    {looks_argos, HEED__ARGOS, heed__ct2_read},
     {looks_pytorch, HEED__WEIGHTS_ALONE, heed__pytorch_read},
     {looks_ct2, HEED__CTRANSLATE2, heed__ct2_read},
     {looks_marian, HEED__MARIAN, heed__marian_read},
     {looks_llama2c, HEED__LLAMA2C, heed__llama2c_read},
 };
+
+/* A package of Argos: what is in its folder model/.  Whether that is there is seen when it is
+ * read. */
+static heed_status set_package(heed__recognised *r, const char *package, heed_error *err)
+{
+    r->publisher = HEED__ARGOS;
+    r->read = heed__ct2_read;
+    heed_status status = heed__pathname_in(r->folder, package, "model", err);
+    return status ? status : heed__pathname_in(r->weights, r->folder, "model.bin", err);
+}
+
+/* Packed: its folder has any name.  An archive that is damaged says so when it is read. */
+static heed_status set_archive(heed__recognised *r, const char *path, heed_error *err)
+{
+    heed__pathname package;
+    heed_error damaged = {0};
+    return set_package(
+        r, heed__archive_find(path, "metadata.json", package, &damaged) ? path : package, err);
+}
 
 static heed_status look_at(const char *path, heed__recognised *r, heed_error *err)
 {
@@ -125,6 +149,8 @@ static heed_status look_at(const char *path, heed__recognised *r, heed_error *er
             r->read = kinds[i].read;
         }
     heed__file_unmap(bytes, size);
+    if (r->publisher == HEED__ARGOS)
+        return set_archive(r, path, err);
     return r->publisher ? heed__pathname_format(r->weights, err, "%s", path) : HEED_OK;
 }
 
@@ -138,6 +164,16 @@ static bool is_hugging_face(const char *path)
     const bool is = json_is_string(json_object_get(config, "model_type"));
     json_decref(config);
     return is;
+}
+
+/* Of Argos, unpacked. */
+static bool is_package(const char *folder)
+{
+    heed__pathname about, model;
+    struct stat st;
+    return !heed__pathname_in(about, folder, "metadata.json", NULL) &&
+           !heed__pathname_in(model, folder, "model", NULL) && stat(about, &st) == 0 &&
+           stat(model, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* The files that can hold the weights; tokenisers and shortlists have other beginnings, and Marian
@@ -181,6 +217,8 @@ static heed_status look_into(const char *folder, heed__recognised *r, heed_error
     }
     struct stat st;
     const bool own = !status && stat(path, &st) == 0;
+    if (!status && is_package(folder))
+        return set_package(r, folder, err);
     status = heed__pathname_in(path, folder, "model.bin", err);
     if (!status && stat(path, &st) == 0)
         return look_at(path, r, err);

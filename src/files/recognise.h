@@ -8,6 +8,7 @@
 typedef enum heed__publisher {
     HEED__NOT_FOUND_AS_SUCH, /* heed's own, or nothing that heed knows */
     HEED__CTRANSLATE2,       /* model.bin and vocabularies */
+    HEED__ARGOS,             /* metadata.json, sentencepiece.model and CTranslate2's in model/ */
     HEED__HUGGING_FACE,      /* config.json with a model_type */
     HEED__GGUF_FILE,
     HEED__LLAMA2C,       /* NAME.bin and tok*.bin */

@@ -4,7 +4,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "vocab/vocab_json.h"
+#include "vocab/token_list.h"
+#include "vocab/vocabulary.h"
 
 #include <string.h>
 
@@ -84,29 +85,27 @@ static heed_status map_ids(heed_vocab *v, const char *path, heed_error *err)
     return HEED_OK;
 }
 
-heed_vocab *heed__mapped_vocab_open(const char *spm, const char *json,
+heed_vocab *heed__mapped_vocab_open(const char *spm, const char *ids, int64_t expected,
                                     const heed_allocator *allocator, heed_error *err)
 {
     heed_error failed = {0};
     heed_allocator a = heed__allocator_or_default(allocator);
-    json_t *ids = heed__json_open(json, &failed);
-    heed_vocab *v = ids ? heed__allocate_zeroed(&a, 1, sizeof *v) : NULL;
-    if (ids && !v)
-        heed__fail(&failed, HEED_MEMORY, "out of memory for vocabulary '%s'", json);
-    if (v) {
-        v->allocator = v->trie.allocator = v->merges.allocator = a;
-        v->kind = HEED_UNIGRAM;
-        v->class = &mapped_class;
-        v->begins_with_space = true;
-        if (!heed__pieces_init(&v->pieces, &a, &failed) &&
-            !heed__json_pieces_add(v, json, ids, NULL, &failed)) {
-            heed__special_by_name(v);
-            v->inner = open_inner(spm, &a, &failed);
-            if (v->inner)
-                map_ids(v, json, &failed);
-        }
+    heed_vocab *v = heed__allocate_zeroed(&a, 1, sizeof *v);
+    if (!v) {
+        heed__fail(err, HEED_MEMORY, "out of memory for vocabulary '%s'", ids);
+        return NULL;
     }
-    json_decref(ids);
+    v->allocator = v->trie.allocator = v->merges.allocator = a;
+    v->kind = HEED_UNIGRAM;
+    v->class = &mapped_class;
+    v->begins_with_space = true;
+    if (!heed__pieces_init(&v->pieces, &a, &failed) &&
+        !heed__token_list_read(v, ids, expected, &failed)) {
+        heed__special_by_name(v);
+        v->inner = open_inner(spm, &a, &failed);
+        if (v->inner)
+            map_ids(v, ids, &failed);
+    }
     if (!failed.status)
         return v;
     heed_vocab_free(v);

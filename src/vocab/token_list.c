@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "files/vocab_yml.h"
-#include "vocab/vocabulary.h"
+#include "vocab/vocab_json.h"
 
 #include <string.h>
 
@@ -45,8 +45,22 @@ static heed_status read_array(heed_vocab *v, const char *path, const char *bytes
     return status;
 }
 
-heed_status heed__yml_vocab_read(heed_vocab *v, const char *path, const char *bytes, size_t size,
-                                 heed_error *err)
+static heed_status read_object(heed_vocab *v, const char *path, const char *bytes, size_t size,
+                               heed_error *err)
+{
+    json_error_t why;
+    json_t *ids = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &why);
+    heed_status status = ids ? heed__json_pieces_add(v, path, ids, NULL, err)
+                         : heed__json_short_of_memory(&why)
+                             ? heed__fail(err, HEED_MEMORY, "out of memory for '%.300s'", path)
+                             : heed__fail(err, HEED_FORMAT, "cannot read '%.300s' line %d: %.150s",
+                                          path, why.line, why.text);
+    json_decref(ids);
+    return status;
+}
+
+static heed_status read_yml(heed_vocab *v, const char *path, const char *bytes, size_t size,
+                            heed_error *err)
 {
     heed__yml_piece *piece;
     size_t count = 0;
@@ -62,6 +76,13 @@ heed_status heed__yml_vocab_read(heed_vocab *v, const char *path, const char *by
                              "for each from 0 on",
                              path, i);
     heed_arena_free(arena);
+    return status;
+}
+
+heed_status heed__yml_vocab_read(heed_vocab *v, const char *path, const char *bytes, size_t size,
+                                 heed_error *err)
+{
+    heed_status status = read_yml(v, path, bytes, size, err);
     v->kind = HEED_WHITESPACE;
     v->class = &heed__words_class;
     if (!status)
@@ -69,19 +90,38 @@ heed_status heed__yml_vocab_read(heed_vocab *v, const char *path, const char *by
     return status;
 }
 
-static heed_status read_list(heed_vocab *v, const char *path, int64_t expected, heed_error *err)
+static bool is_yml(const char *path)
+{
+    const size_t n = strlen(path);
+    return n >= 4 && strcmp(path + n - 4, ".yml") == 0;
+}
+
+/* Whether the file says its ids, instead of their order. */
+static heed_status read_any(heed_vocab *v, const char *path, const char *bytes, size_t size,
+                            bool *numbered, heed_error *err)
+{
+    const char first = size ? *bytes : '\0';
+    *numbered = first == '{' || is_yml(path);
+    return first == '{'   ? read_object(v, path, bytes, size, err)
+           : *numbered    ? read_yml(v, path, bytes, size, err)
+           : first == '[' ? read_array(v, path, bytes, size, err)
+                          : read_lines(v, path, bytes, size, err);
+}
+
+heed_status heed__token_list_read(heed_vocab *v, const char *path, int64_t expected,
+                                  heed_error *err)
 {
     const void *bytes;
     size_t size;
+    bool numbered;
     heed_status status = heed__file_map(path, &bytes, &size, err);
     if (status)
         return status;
-    status = size && *(const char *)bytes == '[' ? read_array(v, path, bytes, size, err)
-                                                 : read_lines(v, path, bytes, size, err);
+    status = read_any(v, path, bytes, size, &numbered, err);
     heed__file_unmap(bytes, size);
-    if (!status && v->pieces.count + 1 == expected)
+    if (!status && !numbered && v->pieces.count + 1 == expected)
         status = heed__vocab_add(v, path, "<unk>", 5, HEED__PIECE_UNKNOWN, err);
-    if (!status && v->pieces.count != expected)
+    if (!status && !numbered && v->pieces.count != expected)
         status = heed__fail(err, HEED_FORMAT,
                             "cannot use vocabulary '%s': it has %d tokens, expected %lld as in the "
                             "model, or one less",
@@ -101,7 +141,7 @@ heed_vocab *heed__token_list_open(const char *path, int64_t expected,
     v->allocator = v->trie.allocator = v->merges.allocator = a;
     v->kind = HEED_WHITESPACE;
     v->class = &heed__words_class;
-    if (heed__pieces_init(&v->pieces, &a, err) || read_list(v, path, expected, err)) {
+    if (heed__pieces_init(&v->pieces, &a, err) || heed__token_list_read(v, path, expected, err)) {
         heed_vocab_free(v);
         return NULL;
     }

@@ -10,4 +10,8 @@
 heed_vocab *heed__token_list_open(const char *path, int64_t expected,
                                   const heed_allocator *allocator, heed_error *err);
 
+/* The tokens of such a file, or of {token: id} or Marian's NAME.yml, into an empty vocabulary. */
+heed_status heed__token_list_read(heed_vocab *v, const char *path, int64_t expected,
+                                  heed_error *err);
+
 #endif

@@ -3,7 +3,7 @@
  * is the unknown piece, 1 BOS, 2 EOS, 3 to 258 the bytes, as <0x0A> or, in older files, as the
  * character of that number. */
 #include "base/error.h"
-#include "files/byte_cursor.h"
+#include "base/byte_cursor.h"
 #include "vocab/vocabulary.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* byte_cursor.h: reading little-endian numbers from bytes of a file, never beyond their end.
  * After the first number that does not fit everything is zero and `broken` says so: read freely,
  * ask once. */
-#ifndef HEED_FILES_BYTE_CURSOR_H
-#define HEED_FILES_BYTE_CURSOR_H
+#ifndef HEED_BASE_BYTE_CURSOR_H
+#define HEED_BASE_BYTE_CURSOR_H
 
 #include <stdbool.h>
 #include <stddef.h>
