@@ -7,6 +7,7 @@
  * that another process has written.  The reference is CTranslate2 4.8.1 on one or two Zen 3 cores
  * that gave 103.6 GFLOP/s and 199 GOP/s each (vpmaddubsw, vpmaddwd, vpaddd): tokens for each
  * operation of the peak are compared, and the peak is measured beside every turn. */
+#include "decode_products.h"
 #include "measure.h"
 
 #include <dirent.h>
@@ -77,7 +78,7 @@ static const struct peer *peer_of(const struct cell *c)
 static double target(const struct cell *c)
 {
     const bool base = is_base(c->s);
-    if (c->workers != 1)
+    if (c->workers != 1 || !peer_of(c))
         return NAN;
     if (c->s->shortlist)
         return base && is_bytes(c->s) && c->batch > 1 ? 2 : NAN;
@@ -267,12 +268,11 @@ static void name_cell(const struct cell *c, bench_line *line)
              (long long)c->batch, c->s->shortlist ? " short" : "");
 }
 
-/* Weights that a line needs when it is alone, and their bytes: the encoder's and those of the keys
- * and values of its words once, the others for every token.  (Greedy search in a small model of
- * numbers does with less: it does not make all logits.) */
+/* Bytes of the weights that a line needs when it is alone: the encoder's and those of the keys and
+ * values of its words once, the others for every token.  (Greedy search in a small model of numbers
+ * does with less: it does not make all logits.) */
 struct needed {
     double once, each;
-    double once_bytes, each_bytes;
 };
 
 static struct needed weights_needed(const struct cell *c)
@@ -285,13 +285,8 @@ static struct needed weights_needed(const struct cell *c)
     for (int i = 0; f && i < heed_safetensors_count(f); i++) {
         const heed_stored *x = heed_safetensors_at(f, i);
         bool once = strncmp(x->name, "encoder.", 8) == 0 || strstr(x->name, ".cross.kv.");
-        double stored = (double)x->bytes, count = x->rank < 2 ? 0 : 1;
-        for (int k = 0; k < x->rank; k++)
-            count *= (double)x->dim[k];
-        if (x->dtype == HEED_F16) /* unpacked when the model was opened */
-            stored *= 2;
-        *(once ? &all.once : &all.each) += count;
-        *(once ? &all.once_bytes : &all.each_bytes) += stored;
+        /* 16 bits are unpacked when the model is opened */
+        *(once ? &all.once : &all.each) += (double)x->bytes * (x->dtype == HEED_F16 ? 2 : 1);
     }
     heed_safetensors_close(f);
     return all;
@@ -306,7 +301,7 @@ static void report_reading(const struct cell *c, struct worker *w)
     enum { SOME = 8, TURNS = 8 };
     bench_run r = {.settings = &c->s->common, .threads = 1};
     const struct needed need = weights_needed(c);
-    const int64_t n = (int64_t)need.each_bytes / (int64_t)sizeof(heed_real);
+    const int64_t n = (int64_t)need.each / (int64_t)sizeof(heed_real);
     heed_error err = {0};
     heed_arena *arena = heed_arena_new(NULL, &err); /* of large pages, as the weights are */
     heed_real *x = arena ? heed_arena_allocate(arena, (size_t)n * sizeof *x) : NULL;
@@ -323,8 +318,8 @@ static void report_reading(const struct cell *c, struct worker *w)
         best = seconds > 0 ? fmin(best, seconds) : best;
     }
     heed_arena_free(arena);
-    const double rate = SOME * (need.once_bytes + TOKENS_OUT * need.each_bytes) / best;
-    const double reading = SOME * TOKENS_OUT * need.each_bytes / alone;
+    const double rate = SOME * (need.once + TOKENS_OUT * need.each) / best;
+    const double reading = SOME * TOKENS_OUT * need.each / alone;
     bench_line line = {.bench = "reading weights",
                        .value = 1e-9 * rate,
                        .unit = "GB/s",
@@ -335,23 +330,47 @@ static void report_reading(const struct cell *c, struct worker *w)
     bench_report(&r, &line);
 }
 
-/* Operations of the products alone: a step has one row for each line, then as many as the beam; a
- * source has its EOS too. */
-static void report_share(const struct cell *c, double rate, double best_peak)
+/* The whole against the peak, operations of products alone counted; and the same of the products
+ * without what stands between them, timed in turns with the peak. */
+static bool report_share(const struct cell *c, double seconds, double best_peak, heed_error *err)
 {
     bench_run r = {.settings = &c->s->common, .threads = c->workers};
-    const struct needed need = weights_needed(c);
-    const double rows = (double)(1 + (TOKENS_OUT - 1) * c->beam) / TOKENS_OUT;
-    const double sources = (double)(TOKENS_IN + 1) / TOKENS_OUT;
-    const double speed = 2 * rate * (rows * need.each + sources * need.once);
+    const bench_products_form form = {.model = &c->s->model,
+                                      .bytes = is_bytes(c->s),
+                                      .batch = c->batch,
+                                      .beam = c->beam,
+                                      .tokens_in = TOKENS_IN + 1,
+                                      .out = TOKENS_OUT,
+                                      .shortlist = c->s->shortlist};
+    bench_products *p = bench_products_new(&form, err);
+    if (!p)
+        return false;
+    const double batches = (double)LINES / (double)c->batch;
+    double all = bench_products_operations(p), best = INFINITY, of = 0;
+    const double start = heed_clock_seconds();
+    for (int i = 0; i < 3 || heed_clock_seconds() - start < c->s->seconds / 2; i++) {
+        const double turn = bench_products_turn(p);
+        best = fmin(best, turn);
+        of = fmax(of, peak(&(struct cell){.s = c->s, .workers = 1}, turn));
+    }
+    bench_products_free(p);
     bench_line line = {.bench = "share of the peak",
-                       .value = 1e-9 * speed,
+                       .value = 1e-9 * all * batches / seconds,
                        .unit = "G/s",
                        .reference = 1e-9 * best_peak,
-                       .ratio = speed / best_peak,
+                       .ratio = all * batches / seconds / best_peak,
                        .target = NAN};
     name_cell(c, &line);
     bench_report(&r, &line);
+    const bool student = c->s->preset && strcmp(c->s->preset, "student") == 0;
+    r.threads = 1;
+    line.bench = "products alone";
+    line.value = 1e-9 * all / best;
+    line.reference = 1e-9 * of;
+    line.ratio = all / best / of;
+    line.target = student && is_bytes(c->s) && c->batch > 1 ? 0.6 : NAN;
+    bench_report(&r, &line);
+    return true;
 }
 
 static void report(const struct cell *c, double opened, double seconds, double best_peak)
@@ -371,8 +390,6 @@ static void report(const struct cell *c, double opened, double seconds, double b
                        .target = target(c)};
     name_cell(c, &line);
     bench_report(&r, &line);
-    if (!c->s->shortlist) /* which has other products */
-        report_share(c, rate, best_peak);
     const double mb = (double)usage.ru_maxrss / 1024;
     const double their_mb = !p                ? NAN
                             : c->workers == 1 ? p->one_mb
@@ -468,8 +485,10 @@ static bool measure(const struct cell *c)
     }
     for (int i = 0; i < PIECES; i++)
         all += isinf(best[i]) ? 0 : best[i];
-    if (good)
+    if (good) {
         report(c, opened, all, best_peak);
+        good = report_share(c, all, best_peak, &err);
+    }
     if (good && c->batch == 1 && c->workers == 1 && !c->s->shortlist)
         report_reading(c, w);
     if (good && c->workers > 1)

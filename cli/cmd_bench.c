@@ -169,6 +169,7 @@ static const heed_option decode_fields[] = {
 };
 static const char *const decode_examples[] = {
     "heed bench decode --preset base --quantize int8",
+    "heed bench decode --preset student --quantize int8 --shortlist 1000 --beam 1",
     "heed bench decode --preset small --quantize fp32 --beam 1 --batch 1 --json", NULL};
 static const heed_option_set decode_set = {
     .command = "heed bench decode",

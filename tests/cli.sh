@@ -160,10 +160,10 @@ says '^{"bench":"add forward+backward","shape":"1x64","threads":1,"value":[0-9.e
 # nobody compares.
 run bench decode --preset tiny --d 32 --ff 64 --vocabulary 500 --beam 2 --batch 8 --workers 2 --seconds 0.1 --json
 exits 0; quiet_err
-for bench in decoding 'decoding memory' 'share of the peak' opening 'two workers'; do
+for bench in decoding 'decoding memory' 'share of the peak' 'products alone' opening 'two workers'; do
     says "^{\"bench\":\"$bench\",\"shape\":\"tiny int8 beam 2 batch 8\",.*\"value\":[0-9.e+-]*,"
 done
-[ "$(wc -l <out)" = 5 ]; verdict $? 'expected five lines'
+[ "$(wc -l <out)" = 6 ]; verdict $? 'expected six lines'
 
 # Catches a table without its columns, and a profile that is not printed or lands among the results.
 HEED_PROFILE=1; export HEED_PROFILE

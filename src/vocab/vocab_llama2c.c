@@ -2,8 +2,8 @@
  * piece f32 score, i32 length, bytes.  Its pieces are SentencePiece's with spaces for U+2581; 0
  * is the unknown piece, 1 BOS, 2 EOS, 3 to 258 the bytes, as <0x0A> or, in older files, as the
  * character of that number. */
-#include "base/error.h"
 #include "base/byte_cursor.h"
+#include "base/error.h"
 #include "vocab/vocabulary.h"
 
 #include <math.h>
