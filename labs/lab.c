@@ -260,15 +260,17 @@ static heed_status validate(void *self, heed_tape *t, heed_measure *out, int *co
 
 enum { CURVE_POINTS = 400, MAY_CHANGE = 32 };
 
-static heed_loop_options loop_of(const lab_session *r)
+static heed_loop_options loop_of(const lab_session *r, const lab_system *system)
 {
+    static const double usual[2] = {0.9, 0.999};
+    const double *betas = system->betas ? system->betas : usual;
     const lab_common *o = r->options;
     return (heed_loop_options){
         .accumulate = o->accumulate,
         .max_updates = o->updates ? o->updates : HEED_NO_UPDATES,
         .optimizer = o->optimizer,
-        .beta1 = 0.9,
-        .beta2 = 0.999,
+        .beta1 = betas[0],
+        .beta2 = betas[1],
         .eps = 1e-8,
         .momentum = o->momentum,
         .schedule = o->rate_end > 0 ? HEED_SCHEDULE_COSINE : HEED_SCHEDULE_CONSTANT,
@@ -328,7 +330,7 @@ static heed_status train(struct model *m, heed_measure *best, heed_error *err)
     const char *folder =
         leads(r) ? seed_folder(r, r->seed) : heed_ranks_folder(r->hooks.ranks, err);
     const char *names[MAY_CHANGE];
-    const heed_loop_options loop = loop_of(r);
+    const heed_loop_options loop = loop_of(r, s);
     list_changes(r, s, names);
     say_seed(r);
     const heed_task task = {.self = m,

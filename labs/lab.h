@@ -93,6 +93,7 @@ typedef struct lab_system {
     int sets;                     /* of parameters, in the order in which they take turns; 0: one */
     const char *const *set_names; /* if there are several: "generator", "critic" */
     const char *best;             /* the measure that decides; NULL: the first */
+    const double *betas;          /* of Adam, two; NULL: 0.9, 0.999 */
     const char *const *may_change; /* on resume: options of the tests; ended by NULL, or NULL */
     /* Declares the parameters of a set, once for each seed: what follows uses those declared
      * last. */
@@ -117,7 +118,8 @@ typedef struct lab {
                                        with the lab_common */
     heed_status (*run)(lab_session *r, const void *settings, heed_error *err);
 } lab;
-#define LAB_LIST(X) X(caption) X(long) X(lstmn) X(ntm) X(pointer) X(retrieve) X(snail) X(vit)
+#define LAB_LIST(X)                                                                                \
+    X(caption) X(long) X(lstmn) X(ntm) X(pointer) X(retrieve) X(sagan) X(snail) X(vit)
 #define LAB_DECLARE(name) extern const lab lab_##name;
 LAB_LIST(LAB_DECLARE)
 

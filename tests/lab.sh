@@ -16,11 +16,11 @@ holds() {
 
 # Catches a lab that is not listed, or listed without what it is.
 run lab
-exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'; says '^retrieve  *Pictures and texts'
+exits 0; says '^ntm  *Neural Turing Machine'; says '^pointer  *Pointer Network'; says '^retrieve  *Pictures and texts'; says '^sagan  *SAGAN'
 says '^caption  *Show, Attend and Tell'; says '^long  *Long sequences'; says '^lstmn  *LSTMN'; says '^snail  *SNAIL'; says '^vit  *Vision Transformer'; quiet_err
 
 # Catches help that is missing or too wide.
-for name in caption long lstmn ntm pointer retrieve snail vit; do
+for name in caption long lstmn ntm pointer retrieve sagan snail vit; do
     run lab $name --help
     exits 0; says "^usage: heed lab $name \[options\]"; says '^  --quick '; quiet_err
     [ -z "$(awk 'length($0) > 80' out)" ]; verdict $? 'a line is longer than 80 columns'
@@ -179,6 +179,33 @@ holds 'a text finds its picture of 100, recall@1, %' '>= 70'
 holds 'a picture finds its text of 100, recall@1, %' '>= 70'
 holds "attention of a digit's word in its cell, %" '>= 60'
 [ -s retrieve/looks.svg ]; verdict $? 'there is no picture'
+
+# Catches a generator that makes one glyph or none, or two that differ: without looking at the other
+# corner they agree by chance.
+run lab sagan --quick --model corners --threads 1
+exits 0
+holds 'corners that agree, %' '>= 25'
+holds 'the same of real pictures, %' '>= 99'
+holds 'kinds that come up, of 18' '>= 6'
+holds "FID' in floors" '<= 40'
+holds 'gamma of the discriminator' '> 0.5'
+for file in samples.svg attention.svg attention-discriminator.svg gamma.svg judge.safetensors model-discriminator.safetensors; do
+    [ -s corners/$file ]; verdict $? "corners/$file is missing"
+done
+run lab sagan --model blind --side 16 --middle residual --updates 4 --valid-every 2 --judge-updates 2 --test-pictures 20 \
+    --seeds 2 --threads 1
+exits 0; says "^seed 2, FID' in floors"; [ -s blind/gamma.svg ]; verdict $? 'there is no curve'
+[ ! -e blind/attention.svg ]; verdict $? 'a picture of attention that is not there'
+run lab sagan --model x --task fashion
+exits 2; complains "heed: missing option '--data': the folder of pictures"
+run lab sagan --model x --task fashion --data nowhere
+exits 1; mentions 'nowhere/train-images-idx3-ubyte'
+run lab sagan --model x --data there
+exits 2; mentions "option '--data' has no effect with '--task corners'"
+run lab sagan --model x --side 24
+exits 2; complains "heed: option '--side' is 24, expected a power of 2"
+run lab sagan --model x --at 32
+exits 2; mentions "option '--at' is 32, expected a power of 2 up to half of the pictures' 32 pixels"
 
 # Catches a memory network that does not recall, and a picture of where it looks that is not made.
 run lab lstmn --quick --model lstmn --threads 1

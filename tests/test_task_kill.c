@@ -1,4 +1,4 @@
-/* test_task_kill.c: a lab, and a task with two sets of parameters, killed (SIGKILL) at random
+/* test_task_kill.c: labs, and a task with two sets of parameters, killed (SIGKILL) at random
  * moments and resumed until they have come to their end: the bits are those of a training that was
  * not.  Trainings run in children, because a process that has run OpenMP must not fork. */
 #include <setjmp.h>
@@ -89,28 +89,45 @@ static void must(const heed_error *err)
 
 /* ---- a lab ---- */
 
-static void train_lab(const char *folder)
+/* words: the options of a new one, without --model. */
+static void train_lab(const lab *l, const char *const *words, int count, const char *folder)
 {
     char config[160];
     heed_error err = {0};
     heed_option_result parsed;
     snprintf(config, sizeof config, "%s/config.json", folder);
-    const char *const begin[] = {"--updates", "120", "--valid-every",    "50", "--save-every", "5",
-                                 "--units",   "8",   "--locations",      "10", "--longest",    "3",
-                                 "--threads", "1",   "--test-sequences", "2",  "--batch",      "2",
-                                 "--model",   folder};
+    const char *begin[64] = {"--model", folder};
     const char *const resume[] = {"--config", config, "--resume", folder};
     const bool there = is_there(folder);
+    memcpy(begin + 2, words, (size_t)count * sizeof *words);
     heed_arena *arena = heed_arena_new(NULL, &err);
-    void *settings = heed_arena_allocate(arena, lab_ntm.settings);
-    heed_option_parse(lab_ntm.options, there ? 4 : (int)(sizeof begin / sizeof *begin),
-                      there ? resume : begin, settings, arena, &parsed, &err);
+    void *settings = heed_arena_allocate(arena, l->settings);
+    heed_option_parse(l->options, there ? 4 : count + 2, there ? resume : begin, settings, arena,
+                      &parsed, &err);
     must(&err);
     lab_session r = {
         .options = settings, .hooks = {.log = {only_whole_saves, NULL}}, .arena = arena};
-    lab_ntm.run(&r, settings, &err);
+    l->run(&r, settings, &err);
     must(&err);
     heed_arena_free(arena);
+}
+
+static void train_ntm(const char *folder)
+{
+    static const char *const words[] = {
+        "--updates",    "120", "--valid-every",    "50", "--units",     "8",
+        "--save-every", "5",   "--batch",          "2",  "--locations", "10",
+        "--longest",    "3",   "--test-sequences", "2",  "--threads",   "1"};
+    train_lab(&lab_ntm, words, sizeof words / sizeof *words, folder);
+}
+
+static void train_sagan(const char *folder)
+{
+    static const char *const words[] = {
+        "--updates",    "150", "--valid-every",   "50", "--side",          "16",
+        "--save-every", "10",  "--batch",         "2",  "--judge-updates", "1",
+        "--width",      "2",   "--test-pictures", "20", "--threads",       "1"};
+    train_lab(&lab_sagan, words, sizeof words / sizeof *words, folder);
 }
 
 /* Catches a lab that loses what it had when it is killed, or draws other examples when it goes
@@ -124,7 +141,26 @@ static void test_killed_lab(void **state)
                                            "training/step-120/model.safetensors",
                                            "training/step-120/moments.safetensors",
                                            NULL};
-    kill_and_compare(train_lab, compared);
+    kill_and_compare(train_ntm, compared);
+}
+
+/* Catches a set whose running statistics or vectors of power iterations a save forgets, a
+ * discriminator that goes on without its moments, a curve of gamma that is cut or doubled. */
+static void test_killed_sagan(void **state)
+{
+    (void)state;
+    static const char *const compared[] = {"model.safetensors",
+                                           "model-discriminator.safetensors",
+                                           "judge.safetensors",
+                                           "samples.svg",
+                                           "gamma.svg",
+                                           "training/best-discriminator.safetensors",
+                                           "training/step-150/model.safetensors",
+                                           "training/step-150/model-discriminator.safetensors",
+                                           "training/step-150/moments.safetensors",
+                                           "training/step-150/moments-discriminator.safetensors",
+                                           NULL};
+    kill_and_compare(train_sagan, compared);
 }
 
 /* ---- two sets ---- */
@@ -169,6 +205,7 @@ static void test_killed_gan(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_killed_lab), TEST(test_killed_gan)};
+    const struct CMUnitTest tests[] = {TEST(test_killed_lab), TEST(test_killed_sagan),
+                                       TEST(test_killed_gan)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
