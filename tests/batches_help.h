@@ -1,36 +1,11 @@
 /* batches_help.h: what the tests of the batches share: a corpus whose every pair is known by its
- * words, two vocabularies for it, and an allocator that counts in every thread.  set_up and
- * tear_down are for the whole group.  Include cmocka.h first. */
+ * words, and two vocabularies for it.  set_up and tear_down are for the whole group.  Include cmocka.h first. */
 #ifndef HEED_TESTS_BATCHES_HELP_H
 #define HEED_TESTS_BATCHES_HELP_H
 
 #include <heed/data.h>
 
-#include <stdatomic.h>
-
 #include "temp_folder.h"
-
-/* Counts from any thread; the call number fail_at, from 1, gives NULL. */
-struct counting {
-    atomic_int calls;
-    int fail_at;
-    atomic_long held;
-};
-
-static void *counting_allocate(void *context, size_t size)
-{
-    struct counting *c = context;
-    if (atomic_fetch_add(&c->calls, 1) + 1 == c->fail_at)
-        return NULL;
-    atomic_fetch_add(&c->held, (long)size);
-    return aligned_alloc(64, (size + 64) / 64 * 64);
-}
-
-static void counting_release(void *context, void *memory, size_t size)
-{
-    atomic_fetch_sub(&((struct counting *)context)->held, (long)size);
-    free(memory);
-}
 
 /* ---- a corpus whose every pair is known by its words ---- */
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "batches_help.h"
+#include "counting_allocator.h"
 
 /* All that a batch says, as numbers. */
 struct trace {

@@ -108,6 +108,7 @@ typedef struct heed_batches_report {
     int64_t drawn;                        /* pairs of the windows entered */
     int64_t left_out;                     /* of these, above max_tokens */
     int64_t source_tokens, target_tokens; /* returned, EOS included */
+    int64_t cut;                          /* lines cut into tokens for it, source or target */
 } heed_batches_report;
 /* Since the start or the last seek. */
 heed_batches_report heed_batches_describe(const heed_batches *b);

@@ -1,54 +1,20 @@
-/* batches_window.c: one window of sentence pairs, from the corpus to batches of token ids.
+/* batches_window.c: one window of sentence pairs, from lengths to batches.
  *
- * The order of an epoch is a permutation of the corpus, or of the shares of its files, keyed (seed,
- * epoch).  A window's pairs are
- * sorted by target length, then source length, ties in the order drawn, and divided into batches of
- * nearly equal target tokens: as few batches as the budget allows, without a small rest.  Then the
- * batches are shuffled, keyed (seed, epoch, window).  If tokenising is not random and the ids are
- * not too large, they are cached from epoch to epoch. */
+ * A window's pairs are sorted by target length, then source length, ties in the order drawn, and
+ * divided into batches of nearly equal target tokens: as few batches as the budget allows, without
+ * a small rest.  Then the batches are shuffled, keyed (seed, epoch, window).  None of this looks at
+ * a token: what only other ranks train on is never cut here. */
 #include "base/error.h"
 #include "data/augment.h"
 #include "data/batches.h"
-#include "data/corpus.h"
 
 #include <string.h>
 
 #define DEFAULT_WINDOW 32768
-#define ID_BLOCK ((int64_t)1 << 14)
 /* Most bytes of cached ids of one side. */
 #define CACHE_LIMIT ((int64_t)1 << 27)
 
-/* Which random stream: used as a rank that no process has, so that none equals a dropout's. */
-enum { FOR_ORDER = -1, FOR_BATCHES = -2, FOR_SAMPLING = -3, FOR_AUGMENTING = -4, FOR_SHARES = -5 };
-
-static heed_rng stream(const heed__maker *m, int purpose, int64_t epoch, int64_t node, int side)
-{
-    heed_rng_key key = {.seed = m->options.seed,
-                        .step = (uint64_t)epoch,
-                        .micro_batch = (uint32_t)side,
-                        .rank = (uint32_t)purpose,
-                        .node = (uint64_t)node};
-    return heed_rng_stream(&key);
-}
-
 /* ---- memory ---- */
-
-static const int32_t *keep_ids(heed__id_store *s, const heed_tokens *t)
-{
-    if (!s->at || s->left < t->count) {
-        int64_t capacity = t->count > ID_BLOCK ? t->count : ID_BLOCK;
-        s->at = heed_arena_allocate(s->arena, (size_t)capacity * sizeof *s->at);
-        s->left = s->at ? capacity : 0;
-        if (!s->at)
-            return NULL;
-    }
-    int32_t *ids = s->at;
-    if (t->count)
-        memcpy(ids, t->id, (size_t)t->count * sizeof *ids);
-    s->at += t->count;
-    s->left -= t->count;
-    return ids;
-}
 
 /* An array of n in the maker's arena; sets *short_of if there is no memory. */
 static void *array(const heed__maker *m, int64_t n, size_t size, bool *short_of)
@@ -58,7 +24,7 @@ static void *array(const heed__maker *m, int64_t n, size_t size, bool *short_of)
     return a;
 }
 
-static heed_status no_memory(const heed__maker *m, heed_error *err)
+heed_status heed__maker_short(const heed__maker *m, heed_error *err)
 {
     return heed__fail(err, HEED_MEMORY, "out of memory for batches from windows of %lld pairs",
                       (long long)m->options.window);
@@ -82,12 +48,17 @@ static heed_status check_options(const heed_batches_options *o, heed_error *err)
     return heed__augment_check(&o->augment, err);
 }
 
+/* Tokens are the same in every epoch. */
+static bool stays(const heed__maker *m, int side)
+{
+    return m->sampling[side] == 0 && !heed__augments(&m->options.augment) && m->options.epochs != 1;
+}
+
 /* A token is at least one byte of text, nearly always more. */
 static bool worth_caching(const heed__maker *m, int side, const heed_corpus_report *r)
 {
     int64_t bytes = side ? r->target_bytes : r->source_bytes;
-    return m->sampling[side] == 0 && !heed__augments(&m->options.augment) &&
-           m->options.epochs != 1 && bytes <= CACHE_LIMIT / (int64_t)sizeof(int32_t) &&
+    return stays(m, side) && bytes <= CACHE_LIMIT / (int64_t)sizeof(int32_t) &&
            r->pairs <= CACHE_LIMIT / (int64_t)sizeof(heed_tokens);
 }
 
@@ -101,7 +72,8 @@ heed_status heed__maker_init(heed__maker *m, const heed_corpus *c, const heed_vo
     if (report.pairs > UINT32_MAX)
         return heed__fail(err, HEED_ARGUMENT, "the corpus has %lld pairs, expected at most %lld",
                           (long long)report.pairs, (long long)UINT32_MAX);
-    *m = (heed__maker){.options = *options, .corpus = c, .vocab = {source, target}};
+    *m = (heed__maker){
+        .options = *options, .corpus = c, .vocab = {source, target}, .sharing = {.size = 1}};
     m->sampling[0] = options->source_sampling;
     m->sampling[1] = options->target_sampling;
     m->pairs = options->in_order ? report.pairs : report.epoch_pairs;
@@ -135,7 +107,7 @@ heed_status heed__maker_init(heed__maker *m, const heed_corpus *c, const heed_vo
         if (m->cached[side])
             memset(m->cached[side], 0, (size_t)report.pairs * sizeof *m->cached[side]);
     }
-    return short_of ? no_memory(m, err) : HEED_OK;
+    return short_of ? heed__maker_short(m, err) : HEED_OK;
 }
 
 void heed__maker_deinit(heed__maker *m)
@@ -159,7 +131,37 @@ heed_status heed__window_init(heed__window *w, const heed__maker *m,
     w->pair = array(m, n, sizeof *w->pair, &short_of);
     w->first = array(m, n, sizeof *w->first, &short_of);
     w->count = array(m, n, sizeof *w->count, &short_of);
-    return short_of ? no_memory(m, err) : HEED_OK;
+    w->mine = w->all = array(m, n, sizeof *w->all, &short_of);
+    return short_of ? heed__maker_short(m, err) : HEED_OK;
+}
+
+heed_status heed__maker_share(heed__maker *m, const heed__sharing *sharing, heed_error *err)
+{
+    const int64_t pairs = heed_corpus_describe(m->corpus).pairs;
+    bool short_of = false;
+    m->sharing = *sharing;
+    if (m->known || !stays(m, 0) || !stays(m, 1))
+        return HEED_OK;
+    m->known = array(m, pairs, sizeof *m->known, &short_of);
+    if (m->known)
+        memset(m->known, 0, (size_t)pairs * sizeof *m->known);
+    return short_of ? heed__maker_short(m, err) : HEED_OK;
+}
+
+int64_t heed__maker_share_size(const heed__maker *m)
+{
+    return (m->options.window + m->sharing.size - 1) / m->sharing.size;
+}
+
+heed_status heed__window_share(heed__window *w, const heed__maker *m, heed_error *err)
+{
+    const int64_t n = heed__maker_share_size(m);
+    bool short_of = false;
+    w->mine = array(m, n, sizeof *w->mine, &short_of);
+    w->all = array(m, n * m->sharing.size, sizeof *w->all, &short_of);
+    if (w->mine)
+        memset(w->mine, 0, (size_t)n * sizeof *w->mine);
+    return short_of ? heed__maker_short(m, err) : HEED_OK;
 }
 
 void heed__window_deinit(heed__window *w)
@@ -168,116 +170,12 @@ void heed__window_deinit(heed__window *w)
     *w = (heed__window){0};
 }
 
-/* ---- drawing ---- */
-
-/* Of every file its share; then Fisher and Yates. */
-static void order_epoch(heed__maker *m, int64_t epoch)
-{
-    if (!m->order || m->ordered == epoch)
-        return;
-    int64_t parts, n = 0;
-    const heed__corpus_part *part = heed__corpus_parts(m->corpus, &parts);
-    for (int64_t i = 0; i < parts; i++) {
-        heed_rng drawn = stream(m, FOR_SHARES, epoch, i, 0);
-        n += heed__part_draw(&part[i], &drawn, m->order + n);
-    }
-    heed_rng rng = stream(m, FOR_ORDER, epoch, 0, 0);
-    for (int64_t i = m->pairs - 1; i > 0; i--) {
-        int64_t j = heed_rng_below(&rng, (uint64_t)i, i + 1);
-        uint32_t swap = m->order[i];
-        m->order[i] = m->order[j];
-        m->order[j] = swap;
-    }
-    m->ordered = epoch;
-}
-
-/* The text of a pair in this epoch. */
-static heed_status text_of(heed__window *w, heed__maker *m, int64_t pair, bool join,
-                           heed_pair *text)
-{
-    heed_augment_options o = m->options.augment;
-    if (!heed__augments(&o)) {
-        *text = heed_corpus_pair(m->corpus, pair);
-        return HEED_OK;
-    }
-    o.join = join ? o.join : 0;
-    heed_rng rng = stream(m, FOR_AUGMENTING, w->position.epoch, pair, 0);
-    heed_arena_reset(m->changed);
-    return heed__augment(&o, m->corpus, pair, &rng, m->changed, text, &w->err);
-}
-
-/* The ids of one side of a pair, from the cache or into it, or into the window. */
-static heed_status tokenise(heed__window *w, heed__maker *m, int side, int64_t pair,
-                            const heed_pair *p, heed_tokens *tokens)
-{
-    heed_tokens *cached = m->cached[side] ? &m->cached[side][pair] : NULL;
-    if (cached && cached->id) {
-        *tokens = *cached;
-        return HEED_OK;
-    }
-    const char *text = side ? p->target : p->source;
-    size_t length = side ? p->target_length : p->source_length;
-    heed_rng rng = stream(m, FOR_SAMPLING, w->position.epoch, pair, side);
-    heed_arena_reset(m->scratch);
-    heed_status status =
-        m->sampling[side] > 0
-            ? heed_vocab_sample(m->vocab[side], text, length, m->sampling[side], &rng, m->scratch,
-                                tokens, &w->err)
-            : heed_vocab_encode(m->vocab[side], text, length, m->scratch, tokens, &w->err);
-    if (status)
-        return status;
-    tokens->id = keep_ids(cached ? &m->cache : &w->ids, tokens);
-    if (!tokens->id)
-        return no_memory(m, &w->err);
-    if (cached)
-        *cached = *tokens;
-    return HEED_OK;
-}
-
-/* Draws pair number `pair` into slot n; false after an error. */
-static bool draw_one(heed__window *w, heed__maker *m, int64_t pair, bool join, int64_t n,
-                     heed__drawn *d)
-{
-    heed_pair text;
-    if (text_of(w, m, pair, join, &text) || tokenise(w, m, 0, pair, &text, &m->token[0][n]) ||
-        tokenise(w, m, 1, pair, &text, &m->token[1][n]))
-        return false;
-    *d = (heed__drawn){m->token[1][n].count + 1, m->token[0][n].count + 1, n};
-    return true;
-}
-
-static bool is_long(const heed__maker *m, const heed__drawn *d)
-{
-    return d->source > m->options.max_tokens || d->target > m->options.max_tokens;
-}
-
-/* Draws pairs begin .. end of the order; returns how many were accepted. */
-static int64_t draw(heed__window *w, heed__maker *m, int64_t begin, int64_t end)
-{
-    int64_t n = 0;
-    for (int64_t i = begin; i < end; i++) {
-        int64_t pair = m->order ? m->order[i] : i;
-        heed__drawn d;
-        if (atomic_load_explicit(m->stop, memory_order_relaxed) ||
-            !draw_one(w, m, pair, true, n, &d) ||
-            /* A pair that is too long only because of joining is used without it. */
-            (m->options.augment.join > 0 && is_long(m, &d) && !draw_one(w, m, pair, false, n, &d)))
-            return 0;
-        if (is_long(m, &d)) {
-            w->left_out++;
-            continue;
-        }
-        m->drawn[n] = d;
-        m->pair[n++] = pair;
-    }
-    return n;
-}
-
 /* ---- sorting and dividing ---- */
 
 static bool goes_before(const heed__drawn *a, const heed__drawn *b)
 {
-    return a->target != b->target ? a->target < b->target : a->source < b->source;
+    return a->length.target != b->length.target ? a->length.target < b->length.target
+                                                : a->length.source < b->length.source;
 }
 
 /* Merges runs of doubling length from one array into the other: stable, and without a call to the
@@ -343,7 +241,8 @@ static void cut(heed__window *w, int64_t budget, int64_t *need)
 
 static void shuffle_batches(heed__window *w, const heed__maker *m)
 {
-    heed_rng rng = stream(m, FOR_BATCHES, w->position.epoch, w->position.window, 0);
+    heed_rng rng =
+        heed__maker_stream(m, HEED__FOR_BATCHES, w->position.epoch, w->position.window, 0);
     for (int64_t i = w->batches - 1; i > 0; i--) {
         int64_t j = heed_rng_below(&rng, (uint64_t)i, i + 1);
         int64_t first = w->first[i], count = w->count[i];
@@ -354,26 +253,53 @@ static void shuffle_batches(heed__window *w, const heed__maker *m)
     }
 }
 
-static void start_over(heed__window *w, heed_batches_position p)
+/* ---- a window ---- */
+
+/* The pairs that are short enough, as drawn, into m->drawn, m->pair and m->token. */
+static int64_t keep(heed__window *w, heed__maker *m)
 {
-    heed_arena_reset(w->ids.arena);
-    w->ids = (heed__id_store){.arena = w->ids.arena};
-    w->position = (heed_batches_position){p.epoch, p.window, 0};
-    w->pairs = w->batches = w->left_out = 0;
-    w->end = false;
-    w->err.status = HEED_OK;
+    const int size = m->sharing.size;
+    const int64_t share = heed__maker_share_size(m);
+    int64_t n = 0;
+    for (int64_t i = 0; i < w->drawn; i++) {
+        const heed__lengths length = w->all[i % size * share + i / size];
+        if (m->known)
+            m->known[w->pair[i]] = length;
+        if (heed__too_long(m, length)) {
+            w->left_out++;
+            continue;
+        }
+        m->token[0][n] = (heed_tokens){w->source[i].id, length.source - 1};
+        m->token[1][n] = (heed_tokens){w->target[i].id, length.target - 1};
+        m->drawn[n] = (heed__drawn){length, n};
+        m->pair[n++] = w->pair[i];
+    }
+    return n;
 }
 
-void heed__window_make(heed__window *w, heed__maker *m, heed_batches_position p)
+bool heed__window_owns(const heed__window *w, const heed__maker *m, int64_t batch)
 {
-    start_over(w, p);
-    w->end = m->options.epochs && p.epoch >= m->options.epochs;
-    if (w->end)
+    const int64_t number = w->number + batch;
+    return number >= 0 && number % m->sharing.size == m->sharing.rank;
+}
+
+/* What this rank lacks of its own batches. */
+static void cut_own(heed__window *w, heed__maker *m)
+{
+    heed__lengths length;
+    bool good = true;
+    for (int64_t b = 0; b < w->batches; b++) {
+        const int64_t end = heed__window_owns(w, m, b) ? w->first[b] + w->count[b] : 0;
+        for (int64_t i = w->first[b]; good && i < end; i++)
+            good = (w->source[i].id && w->target[i].id) || heed__window_cut(w, m, i, &length);
+    }
+}
+
+void heed__window_make(heed__window *w, heed__maker *m)
+{
+    if (w->end || w->err.status)
         return;
-    order_epoch(m, p.epoch);
-    int64_t begin = p.window * m->options.window;
-    int64_t end = begin + m->options.window < m->pairs ? begin + m->options.window : m->pairs;
-    w->pairs = draw(w, m, begin, end);
+    w->pairs = keep(w, m);
     const heed__drawn *sorted = sort(m->drawn, m->spare, w->pairs);
     for (int64_t i = 0; i < w->pairs; i++) {
         w->source[i] = m->token[0][sorted[i].at];
@@ -383,9 +309,12 @@ void heed__window_make(heed__window *w, heed__maker *m, heed_batches_position p)
     cut(w, m->options.batch_tokens, m->need);
     if (!m->options.in_order)
         shuffle_batches(w, m);
+    w->number = m->number;
+    m->number += w->batches;
+    cut_own(w, m);
 
-    m->kept = p.window == 0 ? w->pairs : m->kept < 0 ? -1 : m->kept + w->pairs;
-    if (p.window == m->windows - 1 && m->kept == 0)
+    m->kept = w->position.window == 0 ? w->pairs : m->kept < 0 ? -1 : m->kept + w->pairs;
+    if (w->position.window == m->windows - 1 && m->kept == 0)
         heed__fail(&w->err, HEED_FORMAT,
                    "none of the %lld pairs has at most %lld tokens on either side, the end of the "
                    "sentence included",

@@ -49,7 +49,8 @@ static heed_status measure(heed_arena *arena, const heed_tokens *tokens, int64_t
 
 heed_status heed__batch_pack(heed_arena *arena, const heed_pair_ids *ids,
                              const heed_tokens *sources, const heed_tokens *targets,
-                             const int64_t *pair, int64_t count, heed_batch *batch, heed_error *err)
+                             const int64_t *pair, int64_t count, bool whole, heed_batch *batch,
+                             heed_error *err)
 {
     *batch = (heed_batch){0};
     const heed_special_ids from = ids ? heed__ids_or_own(&ids->source) : HEED_OWN_IDS;
@@ -70,13 +71,14 @@ heed_status heed__batch_pack(heed_arena *arena, const heed_pair_ids *ids,
         status = measure(arena, targets, count, 1, length, &made.target.rows, err);
     if (status)
         return status;
-    made.source.ids = lay(arena, made.source.rows, sources, -1, from.eos);
-    if (targets) {
+    if (whole)
+        made.source.ids = lay(arena, made.source.rows, sources, -1, from.eos);
+    if (whole && targets) {
         made.target.ids = lay(arena, made.target.rows, targets, to.start, -1);
         made.wanted = lay(arena, made.target.rows, targets, -1, to.eos);
         made.wanted_count = made.target.rows->rows;
     }
-    if (!made.source.ids || (targets && (!made.target.ids || !made.wanted)))
+    if (whole && (!made.source.ids || (targets && (!made.target.ids || !made.wanted))))
         goto memory;
     *batch = made;
     return HEED_OK;
@@ -91,5 +93,5 @@ heed_status heed_batch_pack(heed_arena *arena, const heed_pair_ids *ids, const h
 {
     if (!arena)
         return heed__missing(err, "arena");
-    return heed__batch_pack(arena, ids, sources, targets, NULL, count, batch, err);
+    return heed__batch_pack(arena, ids, sources, targets, NULL, count, true, batch, err);
 }

@@ -2,6 +2,8 @@
  * particular to it ends here; the loop is src/train. */
 #include "task/translation.h"
 #include "base/error.h"
+#include "data/batches.h"
+#include "dist/ranks.h"
 #include "engine/packed_weights.h"
 #include "model/model_class.h"
 #include "task/defaults.h"
@@ -111,6 +113,22 @@ static heed_status check_batches(heed__translation *t, heed_error *err)
     return heed_batches_seek(t->batches, (heed_batches_position){0}, err);
 }
 
+static heed_status gather(void *self, const void *mine, void *all, size_t bytes, heed_error *err)
+{
+    return heed__ranks_gather(self, mine, all, bytes, err);
+}
+
+/* Each rank cuts into tokens what it trains on. */
+static heed_status share_batches(heed__translation *t, heed_error *err)
+{
+    heed_ranks *ranks = t->hooks.ranks;
+    const heed__sharing sharing = {.rank = heed_ranks_rank(ranks),
+                                   .size = heed_ranks_size(ranks),
+                                   .gather = gather,
+                                   .self = ranks};
+    return heed__batches_share(t->batches, &sharing, err);
+}
+
 /* The weights of the model to start from. */
 static heed_status take_weights(heed__translation *t, heed_error *err)
 {
@@ -147,7 +165,7 @@ static heed_status open_translation(void *self, const char *folder, bool new_fol
     if (new_folder && !(status = check_batches(t, err)))
         status = heed__check_valid(t, err);
     t->folder = NULL;
-    return status;
+    return status ? status : share_batches(t, err);
 }
 
 static heed_params *params_of(void *self, int set)

@@ -223,13 +223,16 @@ heed_status heed__together_share(heed_trainer *t, heed_error *err)
     heed_status status = heed__ranks_broadcast(t->ranks, &stands, sizeof stands, err);
     for (int k = 0; !status && k < t->sets; k++)
         status = share_set(t, k, err);
-    if (status || heed__ranks_lead(t->ranks))
+    if (status)
         return status;
-    t->state.update = stands.update;
-    t->state.rollbacks = stands.rollbacks;
-    t->state.position = stands.position;
-    for (int k = 0; k < t->sets; k++)
-        heed_params_zero_grads(t->set[k].params);
+    if (!heed__ranks_lead(t->ranks)) {
+        t->state.update = stands.update;
+        t->state.rollbacks = stands.rollbacks;
+        t->state.position = stands.position;
+        for (int k = 0; k < t->sets; k++)
+            heed_params_zero_grads(t->set[k].params);
+    }
+    /* Rank 0 has been there by itself, but data may be shared from here on. */
     return t->task.seek ? t->task.seek(t->task.self, stands.position, err) : HEED_OK;
 }
 
