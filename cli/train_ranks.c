@@ -3,6 +3,7 @@
 #include "train_signals.h"
 
 #include <string.h>
+#include <unistd.h>
 
 void ranks_complain(const heed_ranks *ranks, const heed_error *err)
 {
@@ -57,6 +58,18 @@ void ranks_settle(const heed_ranks *ranks, const heed_option_set *set, void *val
         *all *= heed_ranks_size(ranks);
 }
 
+/* Where rank 0 says it, it also ends this one, if it can reach it. */
+static void rank_is_lost(void *context, const char *text)
+{
+    heed_ranks *ranks = context;
+    if (text)
+        complain("rank %d on %s: %s", heed_ranks_rank(ranks), heed_ranks_host(ranks), text);
+    else
+        sleep(1);
+    signals_silence();
+    heed_ranks_stop(ranks, EXIT_FAILED);
+}
+
 heed_ranks *ranks_begin(int argc, const char *const *argv)
 {
     heed_error err = {0};
@@ -67,7 +80,8 @@ heed_ranks *ranks_begin(int argc, const char *const *argv)
     }
     if (heed_ranks_rank(ranks) > 0)
         signals_silence();
-    if (heed_ranks_same_words(ranks, argc, argv, &err)) {
+    if (heed_ranks_watch(ranks, rank_is_lost, ranks, &err) ||
+        heed_ranks_same_words(ranks, argc, argv, &err)) {
         ranks_complain(ranks, &err);
         ranks_end(ranks, EXIT_USAGE);
         return NULL;

@@ -1,5 +1,6 @@
 /* batches_help.h: what the tests of the batches share: a corpus whose every pair is known by its
- * words, and two vocabularies for it.  set_up and tear_down are for the whole group.  Include cmocka.h first. */
+ * words, and two vocabularies for it.  set_up and tear_down are for the whole group.  Include
+ * cmocka.h first. */
 #ifndef HEED_TESTS_BATCHES_HELP_H
 #define HEED_TESTS_BATCHES_HELP_H
 

@@ -90,6 +90,16 @@ all_cases() {
         [ ! -e m ]; verdict $? "a model was made"
     fi
 
+    # Catches versions that train together.
+    what='another version'
+    version=$("$program" --version | sed -n '1s/^heed //p')
+    LC_ALL=C sed "s/\\x00$version\\x00/\\x00${version%?}x\\x00/" "$program" >other-heed && chmod +x other-heed
+    timeout 60 "$mpirun" -n 1 "$program" train --model m $stack : -n 1 ./other-heed train --model m $stack \
+        >out 2>err <in
+    rc=$?; fails
+    mentions "rank 1 on $(uname -n) is heed ${version%?}x in float, and rank 0 is heed $version in float"
+    [ ! -e m ]; verdict $? "a model was made"
+
     # Catches a program that trains as many models as there are processes.
     what='mpirun of the ordinary program'
     timeout 60 "$mpirun" -n 2 "$heed" train --model m $stack >out 2>err <in

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Kills a rank of a training with two, at any moment, HEED_KILLS times (6): all ranks end within ten seconds, the
-# rank is named, and what goes on from there ends with the bits of a run that was never interrupted.  Then a disk
-# that is full, and signals.  Skipped where there is no MPI.
+# Kills a rank of a training with two, at any moment, HEED_KILLS times (6), lets one fall silent, and interrupts
+# mpirun: all ranks end within ten seconds, the rank is named, and what goes on from there ends with the bits of a run
+# that was never interrupted.  Then a disk that is full, and signals.  Skipped where there is no MPI.
 . "$(dirname "$0")/case.inc"
 kills=${HEED_KILLS:-6}
 
@@ -29,6 +29,20 @@ ranks_of() {
     done
 }
 now() { date +%s%N; }
+# ends_in_time PROCESS BEGIN: all ranks do, not as if all were well.
+ends_in_time() {
+    wait "$1"
+    rc=$?
+    [ "$rc" != 0 ]; verdict $? "the exit code is 0"
+    seconds=$((($(now) - $2) / 1000000000))
+    [ $seconds -lt 10 ]; verdict $? "it took $seconds s to end"
+    [ -z "$(ranks_of)" ]; verdict $? "a rank goes on"
+}
+# after SAVE: waits for it.
+after() {
+    i=0
+    while [ ! -e "$1" ] && [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done
+}
 
 # shellcheck disable=SC2086
 all_cases() {
@@ -54,12 +68,7 @@ all_cases() {
         begin=$(now)
         if [ -n "$process" ] && kill -9 "$process" 2>/dev/null; then
             killed=$((killed + 1))
-            wait $starter
-            rc=$?
-            [ "$rc" != 0 ]; verdict $? "a rank was killed, and the exit code is 0"
-            seconds=$((($(now) - begin) / 1000000000))
-            [ $seconds -lt 10 ]; verdict $? "it took $seconds s to end"
-            [ -z "$(ranks_of)" ]; verdict $? "the other rank goes on"
+            ends_in_time $starter "$begin"
             grep -qiE "rank $victim|rank $((1 - victim)) .*lost|PID $process" err out
             verdict $? "nothing says which rank was lost"
         else
@@ -76,13 +85,41 @@ all_cases() {
     for file in training/step-200/model.safetensors training/step-200/moments.safetensors model.safetensors; do
         same "whole/$file" "m/$file"
     done
+    rm -rf m
+
+    # Catches ranks that wait for ever for a machine that says nothing more, and an end that loses what was saved.
+    what="$kind, a rank is silent"
+    "$mpirun" -n 2 "$program" train --model m $options --max-updates 200 >out 2>err <in &
+    starter=$!
+    after m/training/step-10
+    begin=$(now)
+    kill -STOP "$(ranks_of | sed -n 's/ 1$//p' | head -n 1)"
+    ends_in_time $starter "$begin"
+    mentions "heed: rank 0 on $(uname -n): nothing has been heard of rank 1 on $(uname -n) for 6 seconds"
+
+    # Catches an interrupted mpirun whose ranks do not save.
+    what="$kind, mpirun is interrupted"
+    OMPI_MCA_odls_base_sigkill_timeout=5 "$mpirun" -n 2 "$program" train --resume m --max-updates 200 \
+        >out 2>err <in &
+    starter=$!
+    after m/training/step-40
+    begin=$(now)
+    kill -INT $starter
+    ends_in_time $starter "$begin"
+    mentions 'and saved; go on with: heed train --resume m'
+    what="$kind, silent, interrupted and resumed"
+    "$mpirun" -n 2 "$program" train --resume m --max-updates 200 >out 2>err <in
+    rc=$?; exits 0
+    for file in training/step-200/model.safetensors training/step-200/moments.safetensors model.safetensors; do
+        same "whole/$file" "m/$file"
+    done
     rm -rf m whole
 
     # Catches a wish of one rank that the others do not hear of, or that is not saved for.
     what="$kind, asked to stop"
     "$mpirun" -n 2 "$program" train --model m $options --max-updates 1000000 >out 2>err <in &
-    starter=$! i=0
-    while [ ! -e m/training/step-10 ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    starter=$!
+    after m/training/step-10
     kill -USR1 "$(ranks_of | sed -n 's/ 1$//p' | head -n 1)"
     wait $starter
     mentions 'and saved; go on with: heed train --resume m'

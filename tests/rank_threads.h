@@ -23,6 +23,10 @@ struct rank_threads {
     int size;
     bool stopped; /* under the locks: some rank has failed */
     struct meeting_point channel[HEED__CHANNELS];
+    /* Beats that have come, of each rank to each; under the lock of their channel. */
+    unsigned char beat[MOST_RANKS][MOST_RANKS][64];
+    int beats[MOST_RANKS][MOST_RANKS];
+    int silent; /* the rank whose beats are lost on the way; -1: none */
 };
 
 struct rank_thread {
@@ -32,6 +36,7 @@ struct rank_thread {
     heed_status (*body)(struct rank_thread *self, heed_error *err);
     void *context; /* the body's */
     heed_error err;
+    bool told;
     pthread_t thread;
 };
 
@@ -100,6 +105,39 @@ static heed_status thread_collect(void *self, heed__channel channel, void *data,
     return meet(r, channel, NULL) ? HEED_OK : lost(err);
 }
 
+static bool thread_beat(void *self, int to, unsigned char byte)
+{
+    const struct rank_thread *r = self;
+    struct rank_threads *all = r->all;
+    pthread_mutex_t *lock = &all->channel[HEED__CHANNEL_BEATS].lock;
+    pthread_mutex_lock(lock);
+    int *n = &all->beats[to][r->rank];
+    const bool room = *n < (int)sizeof all->beat[to][r->rank];
+    if (room && all->silent != r->rank)
+        all->beat[to][r->rank][(*n)++] = byte;
+    pthread_mutex_unlock(lock);
+    return room;
+}
+
+static bool thread_hear(void *self, int *from, unsigned char *byte)
+{
+    const struct rank_thread *r = self;
+    struct rank_threads *all = r->all;
+    pthread_mutex_t *lock = &all->channel[HEED__CHANNEL_BEATS].lock;
+    bool there = false;
+    pthread_mutex_lock(lock);
+    for (int i = 0; i < all->size && !there; i++) {
+        unsigned char *beats = all->beat[r->rank][i];
+        if (!(there = all->beats[r->rank][i] > 0))
+            continue;
+        *from = i;
+        *byte = beats[0];
+        memmove(beats, beats + 1, (size_t)--all->beats[r->rank][i]);
+    }
+    pthread_mutex_unlock(lock);
+    return there;
+}
+
 static void thread_stop(void *self, int code)
 {
     struct rank_thread *r = self;
@@ -117,16 +155,18 @@ static void *run_rank(void *context)
     struct rank_thread *r = context;
     if (r->body(r, &r->err) && !heed_ranks_told(r->ranks))
         heed_ranks_stop(r->ranks, 1);
+    r->told = heed_ranks_told(r->ranks);
+    heed_ranks_close(r->ranks);
     return NULL;
 }
 
-/* Runs body as rank 0 .. size - 1; context[i] is rank i's.  Returns the failure of the first rank
- * that failed by itself. */
-static heed_error run_ranks(int size,
-                            heed_status (*body)(struct rank_thread *self, heed_error *err),
-                            void *const *context)
+/* Runs body as rank 0 .. size - 1; context[i] is rank i's.  Nothing is heard of rank `silent` (-1:
+ * none).  Returns the failure of the first rank that failed by itself. */
+static heed_error run_ranks_but(int silent, int size,
+                                heed_status (*body)(struct rank_thread *self, heed_error *err),
+                                void *const *context)
 {
-    struct rank_threads all = {.size = size};
+    struct rank_threads all = {.size = size, .silent = silent};
     struct rank_thread r[MOST_RANKS];
     heed_error first = {0};
     for (int i = 0; i < HEED__CHANNELS; i++) {
@@ -142,6 +182,8 @@ static heed_error run_ranks(int size,
                                    .broadcast = thread_broadcast,
                                    .scatter = thread_scatter,
                                    .collect = thread_collect,
+                                   .beat = thread_beat,
+                                   .hear = thread_hear,
                                    .stop = thread_stop};
         r[i] = (struct rank_thread){
             .all = &all, .rank = i, .body = body, .context = context ? context[i] : NULL};
@@ -152,17 +194,22 @@ static heed_error run_ranks(int size,
         assert_int_equal(pthread_create(&r[i].thread, NULL, run_rank, &r[i]), 0);
     for (int i = 0; i < size; i++)
         assert_int_equal(pthread_join(r[i].thread, NULL), 0);
-    for (int i = 0; i < size; i++) {
-        if (r[i].err.status && !first.status && (i == 0 || !heed_ranks_told(r[i].ranks)) &&
+    for (int i = 0; i < size; i++)
+        if (r[i].err.status && !first.status && (i == 0 || !r[i].told) &&
             strcmp(r[i].err.text, "another rank has failed") != 0)
             first = r[i].err;
-        heed_ranks_close(r[i].ranks);
-    }
     for (int i = 0; i < HEED__CHANNELS; i++) {
         pthread_mutex_destroy(&all.channel[i].lock);
         pthread_cond_destroy(&all.channel[i].changed);
     }
     return first;
+}
+
+static heed_error run_ranks(int size,
+                            heed_status (*body)(struct rank_thread *self, heed_error *err),
+                            void *const *context)
+{
+    return run_ranks_but(-1, size, body, context);
 }
 
 #endif

@@ -1,9 +1,11 @@
 /* test_ranks.c: R processes that train together compute the bits of one whose updates have as many
  * micro-batches.  The ranks are threads here; tests/mpi.sh has processes. */
 #include <heed/heed.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -227,6 +229,61 @@ static void test_other_data(void **state)
     assert_false(is_there(in_room("m")));
 }
 
+/* ---- a rank that is gone ---- */
+
+#define SILENCE 1.0 /* seconds */
+
+struct watched {
+    double late; /* seconds after the others that this one ends */
+    int calls;   /* of lost */
+    char text[200];
+};
+
+static void note_lost(void *context, const char *text)
+{
+    struct watched *w = context;
+    w->calls++;
+    snprintf(w->text, sizeof w->text, "%s", text ? text : "");
+}
+
+static void rest(double seconds)
+{
+    const struct timespec time = {(time_t)seconds, (long)(fmod(seconds, 1) * 1e9)};
+    nanosleep(&time, NULL);
+}
+
+static heed_status be_watched(struct rank_thread *self, heed_error *err)
+{
+    struct watched *w = self->context;
+    heed_status status = heed__ranks_watch(self->ranks, SILENCE, note_lost, w, err);
+    rest(SILENCE * 2 + w->late);
+    return status;
+}
+
+/* Catches ranks that wait for ever for one that is gone, a wrong one named, the same said by many,
+ * and ranks that are taken for lost while they are busy, or because others have ended. */
+static void test_lost_rank(void **state)
+{
+    (void)state;
+    for (int silent = -1; silent < 3; silent++) {
+        struct watched w[3] = {{.late = 0}, {.late = silent < 0 ? SILENCE * 2 : 0}, {.late = 0}};
+        void *context[] = {&w[0], &w[1], &w[2]};
+        const heed_error err = run_ranks_but(silent, 3, be_watched, context);
+        assert_string_equal(err.text, "");
+        for (int i = silent == 0; i < 3; i++) /* rank 0 hears nothing either of who gave it up */
+            assert_int_equal(w[i].calls, silent >= 0);
+        if (silent < 0)
+            continue;
+        char expected[64];
+        snprintf(expected, sizeof expected, "nothing has been heard of rank %d on here for 1 seco",
+                 silent);
+        const int says = silent == 0;
+        assert_non_null(strstr(w[says].text, expected));
+        if (silent > 0)
+            assert_string_equal(w[3 - silent].text, "");
+    }
+}
+
 /* ---- sums ---- */
 
 enum { NUMBERS = 3 * 4096 * 2 + 5, ROUNDS = 3 };
@@ -285,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sum),
+        cmocka_unit_test(test_lost_rank),
         cmocka_unit_test_setup_teardown(test_same_bits, make_room, clear_room),
         cmocka_unit_test_setup_teardown(test_resumed_by_others, make_room, clear_room),
         cmocka_unit_test_setup_teardown(test_all_roll_back, make_room, clear_room),

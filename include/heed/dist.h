@@ -24,8 +24,15 @@ extern "C" {
 typedef struct heed_ranks heed_ranks;
 /* Once in a process.  In a program that is linked with MPI (`make MPI=1` builds one, heed-mpi) they
  * are those that mpirun has started.  Everywhere else there is one, and STATE where mpirun has
- * started several.  Checks that all ranks run the same version. */
+ * started several.  Checks that all ranks run the same version: STATE on the rank that has another
+ * one, whose process has to end, and takes all others with it. */
 heed_ranks *heed_ranks_open(heed_error *err);
+/* From now on, until it is closed, each rank notices when nothing is heard of another one for six
+ * seconds: its machine or the network is gone, which breaks no connection.  `lost` is then called
+ * in a thread of its own, with a sentence, or with NULL where another rank says it: nothing is left
+ * but to stop the ranks.  Called by all of them. */
+heed_status heed_ranks_watch(heed_ranks *r, void (*lost)(void *context, const char *text),
+                             void *context, heed_error *err);
 /* Waits until all ranks do so. */
 void heed_ranks_close(heed_ranks *r);
 int heed_ranks_rank(const heed_ranks *r);

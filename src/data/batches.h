@@ -26,8 +26,8 @@ typedef struct heed__sharing {
     void *self;
 } heed__sharing;
 /* From the next seek on, `size` equal streams share the work.  Counted from a seek, batch k is that
- * of rank k % size; on the others it has no ids.  Next and seek are called by all of them, then, and
- * a position that the stream does not have shows when the next batch is asked for. */
+ * of rank k % size; on the others it has no ids.  All of them call next and seek, then, and a
+ * position that the stream does not have shows when the next batch is asked for. */
 heed_status heed__batches_share(heed_batches *b, const heed__sharing *sharing, heed_error *err);
 
 /* Contiguous storage for ids that live as long as the arena. */

@@ -11,16 +11,23 @@
 #include <sched.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A wait spins for so long, then sleeps in between. */
 #define SPIN_SECONDS 0.002
 #define SLEEP_NANOSECONDS 50000
+/* What MPI has to end all processes; it may have to reach machines that are gone. */
+#define ABORT_SECONDS 2
 
 struct world {
     MPI_Comm comm[HEED__CHANNELS];
     heed_allocator allocator;
     int size;
     int *numbers; /* (4 * size) counts and offsets of one call, for each channel */
+    struct beat { /* (size) the last one to each rank */
+        MPI_Request request;
+        unsigned char byte;
+    } * beats;
     char host[MPI_MAX_PROCESSOR_NAME];
 };
 
@@ -111,9 +118,33 @@ static heed_status collect(void *self, heed__channel channel, void *data, const 
     return wait_for(&request, code, "shared their sums", err);
 }
 
+static bool beat(void *self, int to, unsigned char byte)
+{
+    const struct world *w = self;
+    struct beat *b = &w->beats[to];
+    int done = 0;
+    if (MPI_Test(&b->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done)
+        return false;
+    b->byte = byte;
+    return MPI_Isend(&b->byte, 1, MPI_BYTE, to, 0, w->comm[HEED__CHANNEL_BEATS], &b->request) ==
+           MPI_SUCCESS;
+}
+
+static bool hear(void *self, int *from, unsigned char *byte)
+{
+    const MPI_Comm comm = ((const struct world *)self)->comm[HEED__CHANNEL_BEATS];
+    MPI_Status about;
+    int there = 0;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, 0, comm, &there, &about) != MPI_SUCCESS || !there)
+        return false;
+    *from = about.MPI_SOURCE;
+    return MPI_Recv(byte, 1, MPI_BYTE, *from, 0, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
 static void stop(void *self, int code)
 {
     const struct world *w = self;
+    alarm(ABORT_SECONDS);
     MPI_Abort(w->comm[HEED__CHANNEL_MAIN], code);
 }
 
@@ -124,9 +155,12 @@ static void finish(void *self)
     /* A rank that is done long before the others sleeps here, not in MPI. */
     if (MPI_Ibarrier(w->comm[HEED__CHANNEL_MAIN], &request) == MPI_SUCCESS)
         wait_for(&request, MPI_SUCCESS, "ended", NULL);
+    for (int i = 0; i < w->size; i++) /* all have been heard */
+        MPI_Wait(&w->beats[i].request, MPI_STATUS_IGNORE);
     for (int i = 0; i < HEED__CHANNELS; i++)
         MPI_Comm_free(&w->comm[i]);
     heed_allocator a = w->allocator;
+    heed__release(&a, w->beats, (size_t)w->size, sizeof *w->beats);
     heed__release(&a, w->numbers, (size_t)(4 * HEED__CHANNELS * w->size), sizeof *w->numbers);
     heed__release(&a, w, 1, sizeof *w);
     MPI_Finalize();
@@ -160,9 +194,12 @@ heed_status heed__transport_open(heed__transport *t, heed_error *err)
                           heed__transport_library());
     struct world *w = heed__allocate_zeroed(&a, 1, sizeof *w);
     int *numbers = heed__allocate(&a, (size_t)(4 * HEED__CHANNELS * t->size), sizeof *w->numbers);
-    if (!w || !numbers)
+    struct beat *beats = heed__allocate(&a, (size_t)t->size, sizeof *beats);
+    if (!w || !numbers || !beats)
         return heed__fail(err, HEED_MEMORY, "out of memory for %d ranks", t->size);
-    *w = (struct world){.allocator = a, .size = t->size, .numbers = numbers};
+    *w = (struct world){.allocator = a, .size = t->size, .numbers = numbers, .beats = beats};
+    for (int i = 0; i < t->size; i++)
+        beats[i].request = MPI_REQUEST_NULL;
     MPI_Get_processor_name(w->host, &length);
     for (int i = 0; !status && i < HEED__CHANNELS; i++) {
         status = failed(MPI_Comm_dup(MPI_COMM_WORLD, &w->comm[i]), "began", err);
@@ -177,6 +214,8 @@ heed_status heed__transport_open(heed__transport *t, heed_error *err)
                            .broadcast = broadcast,
                            .scatter = scatter,
                            .collect = collect,
+                           .beat = beat,
+                           .hear = hear,
                            .stop = stop,
                            .close = finish};
     return status;

@@ -5,6 +5,7 @@
 #include "base/folder.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "dist/heartbeat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,10 @@
 
 /* Of one call: a transport may count bytes in an int. */
 #define MOST_BYTES ((size_t)1 << 28)
+/* After so many without a sign of life a rank is lost: longer than a busy machine lets a thread
+ * wait, and than a network needs to send what was lost again. */
+#define SILENCE_SECONDS 6.0
+#define HOST_BYTES 64
 
 struct heed_ranks {
     heed_allocator allocator;
@@ -20,6 +25,11 @@ struct heed_ranks {
     double waited[HEED__CHANNELS];
     heed__pathname folder; /* private; "" before there is one */
     heed__pathname inside; /* the name in it that was asked for last */
+    heed__heartbeat *heartbeat;
+    double silence; /* seconds */
+    char *hosts;    /* (size * HOST_BYTES) */
+    void (*lost)(void *context, const char *text);
+    void *context; /* of lost */
 };
 
 int heed_ranks_rank(const heed_ranks *r)
@@ -95,7 +105,8 @@ static heed_status same_version(heed_ranks *r, heed_error *err)
     first[sizeof first - 1] = '\0';
     return status || strcmp(mine, first) == 0
                ? status
-               : heed__fail(err, HEED_STATE, "this is %s, and rank 0 is %s", mine, first);
+               : heed__fail(err, HEED_STATE, "rank %d on %s is %s, and rank 0 is %s",
+                            heed_ranks_rank(r), heed_ranks_host(r), mine, first);
 }
 
 heed_ranks *heed_ranks_open(heed_error *err)
@@ -105,12 +116,59 @@ heed_ranks *heed_ranks_open(heed_error *err)
         return NULL;
     heed_ranks *r = heed__ranks_of(&transport, NULL, err);
     if (r && same_version(r, err)) {
-        heed_ranks_stop(r, 1);
+        r->transport.close = NULL; /* it would wait for the others */
         heed_ranks_close(r);
         return NULL;
     }
     return r;
 }
+
+/* ---- watching ---- */
+
+static void rank_is_lost(void *context, int rank)
+{
+    const heed_ranks *r = context;
+    char text[160];
+    snprintf(
+        text, sizeof text,
+        "nothing has been heard of rank %d on %s for %g seconds: it, its machine or the network "
+        "is gone",
+        rank, rank < 0 ? "" : r->hosts + (size_t)rank * HOST_BYTES, r->silence);
+    r->lost(r->context, rank < 0 ? NULL : text);
+}
+
+heed_status heed__ranks_watch(heed_ranks *r, double seconds,
+                              void (*lost)(void *context, const char *text), void *context,
+                              heed_error *err)
+{
+    char mine[HOST_BYTES];
+    const size_t n = (size_t)heed_ranks_size(r);
+    if (n == 1)
+        return HEED_OK;
+    r->lost = lost;
+    r->context = context;
+    r->silence = seconds;
+    r->hosts = heed__allocate(&r->allocator, n, HOST_BYTES);
+    if (!r->hosts)
+        return heed__fail(err, HEED_MEMORY, "out of memory for the names of %zu machines", n);
+    memset(mine, 0, sizeof mine);
+    snprintf(mine, sizeof mine, "%s", r->transport.host);
+    heed_status status = heed__ranks_gather(r, mine, r->hosts, sizeof mine, err);
+    if (!status && !(r->heartbeat = heed__heartbeat_new(&r->transport, seconds, rank_is_lost, r,
+                                                        &r->allocator, err)))
+        status = HEED_MEMORY;
+    return status;
+}
+
+heed_status heed_ranks_watch(heed_ranks *r, void (*lost)(void *context, const char *text),
+                             void *context, heed_error *err)
+{
+    if (!lost)
+        return heed__missing(err, "lost");
+    return heed__ranks_watch(r, SILENCE_SECONDS, lost, context, err);
+}
+
+/* ---- the end ---- */
 
 void heed__ranks_forget_private(heed_ranks *r)
 {
@@ -125,9 +183,11 @@ void heed_ranks_close(heed_ranks *r)
     if (!r)
         return;
     heed__ranks_forget_private(r);
+    heed__heartbeat_end(r->heartbeat);
     if (r->transport.close)
         r->transport.close(r->transport.self);
     const heed_allocator a = r->allocator;
+    heed__release(&a, r->hosts, (size_t)r->transport.size, HOST_BYTES);
     heed__release(&a, r, 1, sizeof *r);
 }
 

@@ -10,6 +10,11 @@ heed_ranks *heed__ranks_of(const heed__transport *transport, const heed_allocato
                            heed_error *err);
 bool heed__ranks_lead(const heed_ranks *r);
 
+/* heed_ranks_watch, with the seconds of silence after which a rank is lost. */
+heed_status heed__ranks_watch(heed_ranks *r, double seconds,
+                              void (*lost)(void *context, const char *text), void *context,
+                              heed_error *err);
+
 /* From rank 0 to all. */
 heed_status heed__ranks_broadcast(heed_ranks *r, void *data, size_t bytes, heed_error *err);
 /* `bytes` of each rank, in rank order, into all (size * bytes). */

@@ -10,6 +10,7 @@
 typedef enum heed__channel {
     HEED__CHANNEL_MAIN,      /* the thread that trains */
     HEED__CHANNEL_GRADIENTS, /* the one that sums gradients meanwhile */
+    HEED__CHANNEL_BEATS,     /* the one that notices who is gone: beat and hear, nothing else */
     HEED__CHANNELS
 } heed__channel;
 
@@ -27,7 +28,11 @@ typedef struct heed__transport {
                            void *got, heed_error *err);
     heed_status (*collect)(void *self, heed__channel channel, void *data, const size_t *part,
                            heed_error *err);
-    /* Ends all processes. */
+    /* A byte to a rank, if it can go now; the next one that has come, if there is one.  Neither
+     * waits. */
+    bool (*beat)(void *self, int to, unsigned char byte);
+    bool (*hear)(void *self, int *from, unsigned char *byte);
+    /* Ends all processes; this one for certain, and soon. */
     void (*stop)(void *self, int code);
     void (*close)(void *self);
 } heed__transport;
