@@ -1,6 +1,7 @@
 #!/bin/sh
 # Trains on two hosts, which are network namespaces joined by a cable: bits of one process, whatever the network does;
-# rank 1 has neither rank 0's directory nor its working one.  As root, with iproute2 and /dev/net/tun.
+# rank 1 has neither rank 0's directory nor its working one; and without the cable both end.  As root, with iproute2
+# and /dev/net/tun.
 . "$(dirname "$0")/../case.inc"
 tree=$(cd "$tree/.." && pwd)
 unset MAKEFLAGS MFLAGS
@@ -38,6 +39,26 @@ on() {
     MPI=$MPI HIDDEN=$room/models timeout 300 sh "$tree/tests/long/two_hosts.sh" $wire -- "$program" $words >out 2>err <in
     rc=$?
 }
+
+# Catches ranks that wait for ever behind a cable that carries nothing more, on either side of it.
+cut() {
+    what="$1, the cable is cut" program=$tree/build/gcc/$1/heed-mpi
+    rm -rf models/two
+    # shellcheck disable=SC2086
+    MPI=$1 HIDDEN=$room/models WIRE=$room/cable timeout 300 sh "$tree/tests/long/two_hosts.sh" 1000 100 -- \
+        "$program" train --model models/two $options --max-updates 100000 >out 2>err <in &
+    hosts=$! i=0
+    while [ ! -e models/two/training/step-10 ] && [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done
+    kill -STOP "$(cat cable)"
+    i=0
+    while pgrep -f "^$program " >/dev/null && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+    [ -z "$(pgrep -f "^$program ")" ]; verdict $? "a rank goes on for 10 s"
+    mentions 'nothing has been heard of rank 1 on heed-b-'
+    # The starter waits for the other host.
+    pgrep -f "^mpirun\\.$1 .*$program" | xargs -r kill -9
+    kill -CONT "$(cat cable)"
+    wait $hosts
+}
 for kind in openmpi mpich; do
     make --no-print-directory -s -C "$tree" MPI=$kind build >out 2>err
     for wire in "" "1000 100" "1000 1000" "100 1000"; do
@@ -48,5 +69,6 @@ for kind in openmpi mpich; do
         same models/one/training/step-20/moments.safetensors models/two/training/step-20/moments.safetensors
     done
     on $kind -- train --resume models/two --max-updates 30; exits 0
+    cut $kind
 done
 finish

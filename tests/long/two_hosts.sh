@@ -2,7 +2,8 @@
 # two_hosts.sh [MBIT_PER_SECOND MICROSECONDS] -- COMMAND...: runs a program by `mpirun -n 2`, one process in each of
 # two network namespaces that are joined by a cable of that speed and delay (wire.c; without them a veth pair, as
 # fast as it is).  The second host has another name, and none of what is under the folder that HIDDEN names.
-# As root, with iproute2.  MPI: openmpi (if not set) or mpich.
+# As root, with iproute2.  MPI: openmpi (if not set) or mpich.  WIRE: a file for the number of the cable's process,
+# which carries nothing while it is stopped.
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 room=$(mktemp -d)
@@ -21,6 +22,7 @@ if [ "$1" != -- ]; then
     ${CC:-gcc} -O2 -o "$room/wire" "$tree/tests/long/wire.c"
     "$room/wire" "$1" "$2" >"$room/ready" &
     wire=$!
+    [ -z "${WIRE-}" ] || echo $wire >"$WIRE"
     while [ ! -s "$room/ready" ]; do kill -0 $wire && sleep 0.05; done
     shift 2
 else
