@@ -87,13 +87,32 @@ static const char *const retrieval[] = {"task",    "retrieval", "writes",    "12
                                         "1",       "d",         "64",        "heads", "1",
                                         "ff",      "0",         "positions", "none",  "rate-end",
                                         "0.00001", "updates",   "5000",      NULL};
-static const char *const sets[] = {"task",     "sets",    "positions", "none", "rate",
-                                   "0.0005",   "d",       "128",       "ff",   "128",
-                                   "rate-end", "0.00001", "updates",   "5000", NULL};
-static const char *const series[] = {
-    "task", "series",          "rate", "0.0005",        "rate-end", "0.00001",     "updates",
-    "2000", "dropout-percent", "10",   "test-examples", "2857",     "valid-every", "250",
-    NULL};
+static const char *const sets[] = {
+    "task", "sets", "positions", "none",    "rate", "0.001",         "rate-end", "0.00001", "d",
+    "64",   "ff",   "64",        "updates", "2000", "test-examples", "2000",     NULL};
+static const char *const series[] = {"task",
+                                     "series",
+                                     "length",
+                                     "96",
+                                     "layers",
+                                     "1",
+                                     "d",
+                                     "32",
+                                     "ff",
+                                     "64",
+                                     "rate",
+                                     "0.001",
+                                     "rate-end",
+                                     "0.00001",
+                                     "updates",
+                                     "400",
+                                     "dropout-percent",
+                                     "10",
+                                     "test-examples",
+                                     "2857",
+                                     "valid-every",
+                                     "100",
+                                     NULL};
 static const char *const span[] = {
     "task",     "span",    "adaptive-span", "1024", "batch",         "16",  "layers", "2",
     "rate-end", "0.00001", "updates",       "3000", "test-examples", "200", NULL};
@@ -127,7 +146,7 @@ static const heed_option_bundle *presets(void)
         {"reviews", "film reviews as 1024 bytes; give --data", reviews},
         {"retrieval", "values of 60 keys that are written 120 times", retrieval},
         {"sets", "the largest of up to 10 numbers", sets},
-        {"series", "a day of ETTh1 after a week; give --data", series},
+        {"series", "a day of ETTh1 after four; give --data", series},
         {"span", "questions about characters up to 200 before; give --data", span},
         {"persistent", "characters without a feed-forward network; give --data", persistent},
         {NULL, NULL, NULL},

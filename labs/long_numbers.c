@@ -4,7 +4,8 @@
  *              row of 0 with a 1 (Schlag et al. 2021, section 6.1)
  *   sets       the largest of 1 to 10 whole numbers from 1 to 99 (Lee et al. 2019, section 5.1)
  *   series     the oil's temperature in the next 24 hours, after a week of them: ETTh1 (Zhou et al.
- *              2021) */
+ *              2021), all relative to the last one known (Zeng et al. 2023: it drifts, and a level
+ *              that was learned in spring is wrong in summer) */
 #include "long.h"
 
 #include <math.h>
@@ -295,7 +296,7 @@ static bool draw_series(const long_source *s, long_part part, int64_t at, int64_
         for (int64_t k = 0; k < rows; k++, to += COLUMNS) {
             const int64_t hour = ahead - s->length + k;
             const bool asked = k >= s->length;
-            to[0] = asked ? 0 : (heed_real)x->value[hour];
+            to[0] = asked ? 0 : (heed_real)(x->value[hour] - x->value[ahead - 1]);
             to[1] = asked;
             to[2] = (heed_real)sin(turn * (double)(hour % 24) / 24);
             to[3] = (heed_real)cos(turn * (double)(hour % 24) / 24);
@@ -303,7 +304,8 @@ static bool draw_series(const long_source *s, long_part part, int64_t at, int64_
             to[5] = (heed_real)cos(turn * (double)(hour / 24 % 7) / 7);
             if (asked) {
                 row[i * AHEAD + k - s->length] = (int32_t)(i * rows + k);
-                target[i * AHEAD + k - s->length] = (heed_real)x->value[hour];
+                target[i * AHEAD + k - s->length] =
+                    (heed_real)(x->value[hour] - x->value[ahead - 1]);
             }
         }
     }
