@@ -187,15 +187,17 @@ SHARED := $(OUT)/libheed.so $(OUT)/heed.pc $(OUT)/libheed-files.so $(OUT)/heed-f
 endif
 
 # Tests that are not repeated in a flavour, and why.
-# double: the learning tests and what compares bits or error bounds of float only cost time there.
+# double: the learning tests and what compares bits or error bounds of float only cost time there, as
+# do hundreds of trainings with one failing call each, which fails whatever the numbers are.
 # sanitized, valgrind: the learning tests are the slow ones; what they run, others run too.  The same
 # goes for the hundreds of kills and the four hundred lines.
 # threads, valgrind: SentencePiece copies a long line of unknown characters once for each of them,
 # which takes for ever where every byte of a copy is looked at; and hundreds of trainings with one
 # failing call each take as long.
-NOT_DOUBLE := test_learning test_threads test_crash test_train_kill test_task_kill test_batching
+NOT_DOUBLE := test_learning test_threads test_crash test_train_kill test_task_kill test_batching \
+              test_train_files test_train_memory test_set_failures
 NOT_SAN := test_learning test_crash test_train_kill test_task_kill test_batching
-NOT_SLOW := $(NOT_SAN) test_any_line test_train_files
+NOT_SLOW := $(NOT_SAN) test_any_line test_train_files test_set_failures
 
 .PHONY: all build tests fuzzers objects demo test coverage lint format deps bench bench-peers \
         install uninstall docs deb clean help FORCE
@@ -309,9 +311,15 @@ $(PROGRAM_MPI): $(CLI_OBJ) $(MPI_OUT)/mpi.o $(OUT)/labs.a $(OUT)/libheed-files.a
 	    $(FILES_LIBS) $(LIBS) $(MPI_LIBS)
 endif
 
-$(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a
+# All of it, with what the libraries hide, for the tests: so the linker reads it once a flavour and
+# not once a test.
+$(OUT)/libheed-tests.so: $(OUT)/labs.a $(OUT)/libheed-files.a $(OUT)/libheed.a
 	$(call say,link)
-	$(Q)$(LINK) -o $@ $^ -lcmocka $(FILES_LIBS) $(LIBS)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -o $@ -Wl,--whole-archive $^ -Wl,--no-whole-archive $(FILES_LIBS) $(LIBS)
+
+$(OUT)/tests/test_%: $(OUT)/tests/test_%.o $(OUT)/libheed-tests.so
+	$(call say,link)
+	$(Q)$(LINK) -Wl,-rpath,'$$ORIGIN/..' -o $@ $^ -lcmocka $(FILES_LIBS) $(LIBS)
 
 $(OUT)/tests/fuzz/fuzz_%: $(OUT)/tests/fuzz/fuzz_%.o $(OUT)/libheed-files.a $(OUT)/libheed.a
 	$(call say,link)
@@ -332,7 +340,8 @@ $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 # cli, labs and examples see the public headers only; cli also bench/bench.h and labs/lab.h, the
 # tests all.
 $(OUT)/cli/%.o: private INTERNAL := -I.
-$(OUT)/tests/%.o: private INTERNAL += -I.
+# A test runs for seconds: it takes longer to optimise than it saves.
+$(OUT)/tests/%.o: private INTERNAL += -I. $(if $(DEBUG)$(COVERAGE),,-O1)
 $(OUT)/labs/%.o $(OUT)/examples/%.o: private INTERNAL :=
 INTERNAL = -Isrc -I$(OUT)/src -DHEED_VERSION_TEXT='"$(VERSION)"' $(BLAS_INCLUDE)
 $(OUT)/%.o: %.c $(OUT)/flags

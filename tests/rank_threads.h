@@ -11,6 +11,13 @@
 
 enum { MOST_RANKS = 6 };
 
+/* The call of a rank that fails, counted from 1 over all its channels; 0: none does. */
+static struct {
+    int rank;
+    long fail_at;
+    _Atomic long calls;
+} cable;
+
 struct meeting_point {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -69,9 +76,23 @@ static heed_status lost(heed_error *err)
     return HEED_IO;
 }
 
+/* Whether this is the call that fails. */
+static bool is_cut(const struct rank_thread *r, heed_error *err)
+{
+    if (r->rank != cable.rank || ++cable.calls != cable.fail_at)
+        return false;
+    if (err) {
+        err->status = HEED_IO;
+        snprintf(err->text, sizeof err->text, "the cable is cut");
+    }
+    return true;
+}
+
 static heed_status thread_broadcast(void *self, void *data, size_t bytes, heed_error *err)
 {
     struct rank_thread *r = self;
+    if (is_cut(r, err))
+        return HEED_IO;
     if (!meet(r, HEED__CHANNEL_MAIN, data))
         return lost(err);
     if (r->rank)
@@ -84,6 +105,8 @@ static heed_status thread_scatter(void *self, heed__channel channel, const void 
 {
     struct rank_thread *r = self;
     const size_t bytes = part[r->rank + 1] - part[r->rank];
+    if (is_cut(r, err))
+        return HEED_IO;
     if (!meet(r, channel, data))
         return lost(err);
     for (int i = 0; i < r->all->size; i++)
@@ -96,6 +119,8 @@ static heed_status thread_collect(void *self, heed__channel channel, void *data,
                                   heed_error *err)
 {
     struct rank_thread *r = self;
+    if (is_cut(r, err))
+        return HEED_IO;
     if (!meet(r, channel, data))
         return lost(err);
     for (int i = 0; i < r->all->size; i++)

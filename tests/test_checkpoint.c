@@ -240,6 +240,24 @@ static void test_what_may_change(void **state)
         if (strcmp(allowed[i][0], "--threads") == 0)
             assert_non_null(strstr(warnings, "2 threads instead of 1"));
     }
+    static const char *const ends[] = {"cosine", "linear"};
+    for (int i = 0; i < 2; i++) {
+        heed_error total = {0};
+        train_well(in_room(ends[i]),
+                   MORE("--max-updates", "2", "--warmup", "1", "--schedule", ends[i]), false);
+        train_well(in_room(ends[i]),
+                   MORE("--max-updates", "2", "--warmup", "1", "--schedule", ends[i]), true);
+        assert_int_equal(
+            train_in(in_room(ends[i]),
+                     MORE("--max-updates", "3", "--warmup", "1", "--schedule", ends[i]), true, NULL,
+                     NULL, &total),
+            HEED_ARGUMENT);
+        assert_non_null(strstr(total.text, "the learning rate of '"));
+    }
+    heed_error gone = {0};
+    assert_int_equal(unlink(in_room("linear/training/options.json")), 0);
+    assert_int_equal(train_in(in_room("linear"), NULL, true, NULL, NULL, &gone), HEED_IO);
+    assert_non_null(strstr(gone.text, "there is no training in it"));
     heed_error err = {0}; /* where translations are what is scored, they stay alike */
     train_well(in_room("b"), MORE("--max-updates", "5", "--valid-metric", "bleu"), false);
     assert_int_equal(train_in(in_room("b"), MORE("--valid-metric", "bleu", "--valid-beam", "2"),

@@ -86,10 +86,43 @@ static void test_refused(void **state)
     heed_params_free(p);
 }
 
+/* Catches moments of a parameter of the same name that has another shape, or another rank, and a
+ * name that is cut to one that another parameter has. */
+static void test_other_shapes(void **state)
+{
+    (void)state;
+    static const heed_shape shapes[] = {{2, {2, 3}}, {2, {3, 2}}, {1, {6}}};
+    const char *path = in_folder("moments.safetensors");
+    const heed_optimizer_options adam = {.kind = HEED_ADAM};
+    char longest[1100];
+    memset(longest, 'n', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    for (int i = 0; i < 4; i++) {
+        heed_error err = {0};
+        heed_params *p = heed_params_new(NULL, &err);
+        heed_param(heed_params_scope(p), i < 3 ? "w" : longest, shapes[i % 3],
+                   (heed_init){HEED_INIT_NORMAL, 1});
+        assert_int_equal(heed_params_finish(p, 1, &err), HEED_OK);
+        heed_optimizer *o = heed_optimizer_new(p, &adam, NULL, &err);
+        if (i == 0)
+            assert_int_equal(heed__moments_save(o, p, path, &err), HEED_OK);
+        const heed_status status = heed__moments_load(o, p, path, &err);
+        assert_int_equal(status, i == 0 ? HEED_OK : i < 3 ? HEED_FORMAT : HEED_ARGUMENT);
+        if (status)
+            assert_non_null(
+                strstr(err.text, i < 3 ? "moment 'w.mean' is of another shape" : "is too long"));
+        if (i == 3)
+            assert_int_equal(heed__moments_save(o, p, path, &err), HEED_ARGUMENT);
+        heed_optimizer_free(o);
+        heed_params_free(p);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_by_name), TEST(test_refused)};
+    const struct CMUnitTest tests[] = {TEST(test_by_name), TEST(test_refused),
+                                       TEST(test_other_shapes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -393,6 +393,53 @@ static void test_refused(void **state)
     heed_params_free(unfinished);
 }
 
+/* Catches a crash where an optimiser, an average or a set could not be made, and a moment that is
+ * read beyond the last. */
+static void test_nothing_there(void **state)
+{
+    (void)state;
+    heed_error err = {0};
+    heed_optimizer_step(NULL, 1, 1);
+    heed_optimizer_set_updates(NULL, 3);
+    assert_int_equal(heed_optimizer_updates(NULL), 0);
+    assert_int_equal(heed_optimizer_moments(NULL), 0);
+    assert_null(heed_optimizer_moment(NULL, 0));
+    assert_null(heed_optimizer_moment_name(NULL, 0));
+    assert_null(heed_optimizer_new(NULL, NULL, NULL, &err));
+    assert_int_equal(err.status, HEED_STATE);
+    assert_true(heed_grad_norm(NULL, 1) == 0 && heed_clip_norm(NULL, 1, 1) == 0);
+    heed_clip_value(NULL, 1, 1);
+    assert_true(heed_schedule_rate(NULL, 1) == 0);
+
+    err = (heed_error){0};
+    assert_null(heed_ema_new(NULL, 0.5, NULL, &err));
+    assert_int_equal(err.status, HEED_STATE);
+    heed_ema_update(NULL, 1);
+    heed_ema_swap(NULL);
+    heed_ema_set_updates(NULL, 3);
+    assert_null(heed_ema_values(NULL));
+    assert_int_equal(heed_ema_updates(NULL), 0);
+
+    heed_params *p = make_params((const char *[]){"a"}, 1, 3);
+    heed_optimizer *o =
+        heed_optimizer_new(p, &(heed_optimizer_options){.kind = HEED_ADAM}, NULL, &(heed_error){0});
+    heed_ema *e = heed_ema_new(p, 0.5, NULL, NULL);
+    err = (heed_error){0};
+    assert_null(heed_ema_new(p, -0.1, NULL, &err));
+    assert_string_equal(err.text, "ema: decay is -0.1, expected in [0,1)");
+    assert_null(heed_optimizer_moment(o, -1));
+    assert_null(heed_optimizer_moment(o, 2));
+    assert_null(heed_optimizer_moment_name(o, -1));
+    assert_null(heed_optimizer_moment_name(o, 2));
+    assert_non_null(heed_optimizer_moment(o, 1));
+    heed_optimizer_set_updates(o, -5);
+    heed_ema_set_updates(e, -5);
+    assert_int_equal(heed_optimizer_updates(o) + heed_ema_updates(e), 0);
+    heed_ema_free(e);
+    heed_optimizer_free(o);
+    heed_params_free(p);
+}
+
 /* Catches a leak or a crash when the n-th allocation fails, for every n. */
 static void test_memory(void **state)
 {
@@ -422,12 +469,12 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),       cmocka_unit_test(test_real_zero),
-        cmocka_unit_test(test_frozen),       cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_threads),      cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_sum_squares),
-        cmocka_unit_test(test_tiny_moments), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_golden),        cmocka_unit_test(test_real_zero),
+        cmocka_unit_test(test_frozen),        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_threads),       cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_kernels),       cmocka_unit_test(test_sum_squares),
+        cmocka_unit_test(test_tiny_moments),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nothing_there), cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
 }

@@ -284,6 +284,57 @@ static void test_lost_rank(void **state)
     }
 }
 
+/* Each rank has options of its own, as programs do that are started with others. */
+static heed_status train_own(struct rank_thread *self, heed_error *err)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct job *job = self->context;
+    const heed_train_hooks hooks = {.ranks = self->ranks};
+    heed_arena *arena = heed_arena_new(NULL, err);
+    pthread_mutex_lock(&lock);
+    heed_recipe r = recipe_with(arena, job->more);
+    pthread_mutex_unlock(&lock);
+    r.train.loop.accumulate = 2;
+    const char *given = heed_ranks_folder(self->ranks, err);
+    if (!err->status) {
+        heed_trainer *t = given ? heed_trainer_resume(given, &r, &hooks, NULL, err)
+                                : heed_trainer_new(job->folder, &r, &hooks, NULL, err);
+        if (t)
+            heed_trainer_run(t, &job->result, err);
+        heed_trainer_free(t);
+    }
+    heed_arena_free(arena);
+    return err->status;
+}
+
+/* Catches a rank with other options or other text that trains along, and one that is refused for
+ * its number of threads, which is each machine's own. */
+static void test_other_options(void **state)
+{
+    (void)state;
+    char other[256];
+    snprintf(other, sizeof other, "%s", in_room("other.s"));
+    write_pairs(other, in_room("other.t"), 60, 5);
+    const struct {
+        const char *const *more;
+        heed_status status;
+        const char *text;
+    } rows[] = {
+        {MORE("--threads", "2"), HEED_OK, ""},
+        {MORE("--dropout", "0.5"), HEED_ARGUMENT, "the options differ: \"dropout\": 0.5"},
+        {MORE("--threads", "2", "--warmup", "21"), HEED_ARGUMENT,
+         "the options differ: \"warmup\": 21 here, \"warmup\": 20 on rank 0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct job a = {.more = NULL}, b = {.more = rows[i].more};
+        snprintf(a.folder, sizeof a.folder, "%s", in_room("m"));
+        const heed_error err = run_ranks(2, train_own, (void *const[]){&a, &b});
+        if (err.status != rows[i].status || !strstr(err.text, rows[i].text))
+            fail_msg("row %d: status %d, '%s'", (int)i, (int)err.status, err.text);
+        remove_tree(in_room("m"));
+    }
+}
+
 /* ---- sums ---- */
 
 enum { NUMBERS = 3 * 4096 * 2 + 5, ROUNDS = 3 };
@@ -348,6 +399,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_roll_back, make_room, clear_room),
         cmocka_unit_test_setup_teardown(test_two_sets, make_room, clear_room),
         cmocka_unit_test_setup_teardown(test_other_data, make_room, clear_room),
+        cmocka_unit_test_setup_teardown(test_other_options, make_room, clear_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,8 @@ static void test_schedules(void **state)
     const heed_schedule cosine = {HEED_SCHEDULE_COSINE, .rate = 1, .warmup = 10, .total = 110,
                                   .floor = 0.2};
     const heed_schedule line = {HEED_SCHEDULE_LINEAR, .rate = 1, .total = 100, .floor = 0.2};
+    const heed_schedule plain = {HEED_SCHEDULE_NOAM, .rate = 0.5}; /* no width, no warm-up */
+    const heed_schedule cold = {HEED_SCHEDULE_INVERSE_SQRT, .rate = 0.5};
     const struct {
         const heed_schedule *s;
         int64_t step;
@@ -103,6 +105,9 @@ static void test_schedules(void **state)
         {&line, 25, 0.8, 1e-14},
         {&line, 100, 0.2, 1e-14},
         {&line, 101, 0.2, 1e-14},
+        {&plain, 4, 0.25, 1e-15},
+        {&cold, 4, 0.25, 1e-15},
+        {&cold, -1, 0.5, 0},
     };
     for (int i = 0; i < COUNT(rows); i++) {
         double rate = heed_schedule_rate(rows[i].s, rows[i].step);

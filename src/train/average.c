@@ -98,20 +98,18 @@ static void end_means(const heed_trainer *t, const struct means *m)
 }
 
 /* What cannot be read is left out, with a warning. */
-static heed_status add_save(heed_trainer *t, struct means *m, int64_t update, heed_error *err)
+static void add_save(heed_trainer *t, struct means *m, int64_t update)
 {
-    heed_status status = HEED_OK;
     heed_error own = {0};
-    for (int k = 0; !status && !own.status && k < t->sets; k++) {
+    for (int k = 0; !own.status && k < t->sets; k++) {
         heed__pathname path;
-        status = heed__checkpoint_weights(t, update, k, path, err);
-        if (!status)
-            heed_params_load(t->set[k].params, path, &own);
+        heed__checkpoint_weights(t, update, k, path);
+        heed_params_load(t->set[k].params, path, &own);
     }
-    if (own.status)
+    if (own.status) {
         heed__trainer_say(t, HEED_LOG_WARNING, "left out of the average: %s", own.text);
-    if (status || own.status)
-        return status;
+        return;
+    }
     m->n++;
     for (int k = 0; k < t->sets; k++) {
         const heed_params *p = t->set[k].params;
@@ -120,7 +118,6 @@ static heed_status add_save(heed_trainer *t, struct means *m, int64_t update, he
         add_to_mean(m->mean[k] + size, heed_params_state_values(p), heed_params_state_size(p),
                     m->n);
     }
-    return HEED_OK;
 }
 
 heed_status heed__candidates_average(heed_trainer *t, int *count, heed_error *err)
@@ -129,7 +126,7 @@ heed_status heed__candidates_average(heed_trainer *t, int *count, heed_error *er
     struct means m;
     heed_status status = begin_means(t, &m, err);
     for (int i = 0; !status && i < s->n_candidates; i++)
-        status = add_save(t, &m, s->candidates[i].update, err);
+        add_save(t, &m, s->candidates[i].update);
     for (int k = 0; !status && m.n && k < t->sets; k++) {
         heed_params *p = t->set[k].params;
         const size_t size = (size_t)heed_params_size(p), state = mean_size(p) - size;

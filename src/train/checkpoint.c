@@ -24,6 +24,21 @@ void heed__name_set_file(const heed_trainer *t, int set, const char *what, heed_
              set ? t->task.set_names[set] : "");
 }
 
+void heed__set_path(const heed_trainer *t, int set, const char *what, heed__pathname path)
+{
+    heed__set_file name;
+    heed__name_set_file(t, set, what, name);
+    heed__trainer_path(t, path, "%s", name);
+}
+
+/* The folder of a save in training/, ".tmp" while it is written. */
+typedef char save_name[40];
+
+static void name_save(int64_t update, const char *suffix, save_name name)
+{
+    snprintf(name, sizeof(save_name), "step-%lld%s", (long long)update, suffix);
+}
+
 void heed__save_point(const heed_trainer *t, const char *where)
 {
     if (t->hooks.save_point)
@@ -47,7 +62,7 @@ static heed_status write_part(const heed__trained_set *set, enum part part, cons
 }
 
 /* The files of a set: all parts, or all but the average. */
-static heed_status write_set(heed_trainer *t, int k, const char *folder, heed__save_parts *parts,
+static heed_status write_set(heed_trainer *t, int k, const char *save, heed__save_parts *parts,
                              heed_error *err)
 {
     const heed__trained_set *set = &t->set[k];
@@ -56,26 +71,25 @@ static heed_status write_set(heed_trainer *t, int k, const char *folder, heed__s
         heed__save_file *file = &parts->files[parts->n_files++];
         heed__pathname path;
         heed__name_set_file(t, k, part_names[i], file->name);
-        if (!(status = heed__pathname_format(path, err, "%s/%s", folder, file->name)) &&
-            !(status = write_part(set, (enum part)i, path, err)))
+        heed__trainer_path(t, path, "training/%s/%s", save, file->name);
+        if (!(status = write_part(set, (enum part)i, path, err)))
             status = heed__file_checksum(path, &file->sum, err);
         heed__save_point(t, file->name);
     }
     return status;
 }
 
-static heed_status write_files(heed_trainer *t, const char *folder, heed_error *err)
+static heed_status write_files(heed_trainer *t, const char *save, heed_error *err)
 {
     heed__save_parts parts = {.sets = t->sets};
     heed__pathname path;
     heed_status status = HEED_OK;
     for (int k = 0; !status && k < t->sets; k++) {
-        status = write_set(t, k, folder, &parts, err);
+        status = write_set(t, k, save, &parts, err);
         parts.optimizer[k] = heed_optimizer_updates(t->set[k].optimizer);
         parts.ema[k] = t->set[k].ema ? heed_ema_updates(t->set[k].ema) : 0;
     }
-    if (!status)
-        status = heed__pathname_format(path, err, "%s/state.json", folder);
+    heed__trainer_path(t, path, "training/%s/state.json", save);
     if (!status)
         status = heed__state_write(path, &t->state, &parts, err);
     heed__save_point(t, "state.json");
@@ -86,13 +100,10 @@ static heed_status write_files(heed_trainer *t, const char *folder, heed_error *
 heed_status heed__checkpoint_point_latest(const heed_trainer *t, heed_error *err)
 {
     heed__pathname temporary, path;
-    char name[32];
-    snprintf(name, sizeof name, "step-%lld", (long long)t->state.update);
-    heed_status status = heed__pathname_format(temporary, err, "%s/training/latest.tmp", t->place);
-    if (!status)
-        status = heed__pathname_format(path, err, "%s/training/latest", t->place);
-    if (status)
-        return status;
+    save_name name;
+    name_save(t->state.update, "", name);
+    heed__trainer_path(t, temporary, "training/latest.tmp");
+    heed__trainer_path(t, path, "training/latest");
     unlink(temporary);
     if (symlink(name, temporary) != 0)
         return heed__fail(err, HEED_IO, "cannot write '%.400s': %s", temporary, strerror(errno));
@@ -117,27 +128,24 @@ static void remember_save(heed_trainer *t)
 
 heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *err)
 {
-    heed__pathname temporary, folder, training;
+    heed__pathname temporary, folder;
+    save_name name;
     if (t->saved_update == t->state.update && (t->saved_scheduled || !scheduled))
         return HEED_OK;
     if (scheduled)
         remember_save(t);
     t->state.log_bytes = heed__log_bytes(t->log);
     t->state.n_data = t->task.data ? t->task.data(t->task.self, t->state.data) : 0;
-    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
-    if (!status)
-        status = heed__pathname_format(folder, err, "%s/step-%lld", training,
-                                       (long long)t->state.update);
-    if (!status)
-        status = heed__pathname_format(temporary, err, "%s.tmp", folder);
-    if (!status)
-        status = heed__prune_unfinished(t, err);
+    name_save(t->state.update, ".tmp", name);
+    heed__trainer_path(t, temporary, "training/%s", name);
+    heed__trainer_path(t, folder, "training/step-%lld", (long long)t->state.update);
+    heed_status status = heed__prune_unfinished(t, err);
     if (!status)
         status = heed__folder_make(temporary, err);
     if (status)
         return status;
     heed__save_point(t, "begun");
-    if (!(status = write_files(t, temporary, err)))
+    if (!(status = write_files(t, name, err)))
         status = heed__folder_sync(temporary, err);
     heed__save_point(t, "synced");
     /* What has this name is damaged, or was made by a signal before its validation. */
@@ -160,15 +168,15 @@ heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *e
 
 /* ---- loading ---- */
 
-static heed_status verify(const char *folder, const heed__save_parts *parts, heed_error *err)
+static heed_status verify(const heed_trainer *t, const char *save, const heed__save_parts *parts,
+                          heed_error *err)
 {
     for (int i = 0; i < parts->n_files; i++) {
         const heed__save_file *f = &parts->files[i];
         heed__pathname path;
         heed__checksum sum;
-        heed_status status = heed__pathname_format(path, err, "%s/%s", folder, f->name);
-        if (!status)
-            status = heed__file_checksum(path, &sum, err);
+        heed__trainer_path(t, path, "training/%s/%s", save, f->name);
+        heed_status status = heed__file_checksum(path, &sum, err);
         if (status)
             return status;
         if (sum.bytes != f->sum.bytes)
@@ -182,7 +190,7 @@ static heed_status verify(const char *folder, const heed__save_parts *parts, hee
 }
 
 /* The average comes first: it is loaded as weights, and those replace it then. */
-static heed_status load_set(heed_trainer *t, int k, const char *folder, heed_error *err)
+static heed_status load_set(heed_trainer *t, int k, const char *save, heed_error *err)
 {
     const heed__trained_set *set = &t->set[k];
     heed_status status = HEED_OK;
@@ -190,10 +198,9 @@ static heed_status load_set(heed_trainer *t, int k, const char *folder, heed_err
         heed__pathname path;
         heed__set_file name;
         heed__name_set_file(t, k, part_names[i], name);
-        status = heed__pathname_format(path, err, "%s/%s", folder, name);
-        if (!status)
-            status = i == MOMENTS ? heed__moments_load(set->optimizer, set->params, path, err)
-                                  : heed_params_load(set->params, path, err);
+        heed__trainer_path(t, path, "training/%s/%s", save, name);
+        status = i == MOMENTS ? heed__moments_load(set->optimizer, set->params, path, err)
+                              : heed_params_load(set->params, path, err);
         if (!status && i == AVERAGE)
             memcpy(heed_ema_values(set->ema), heed_params_values(set->params),
                    (size_t)heed_params_size(set->params) * sizeof(heed_real));
@@ -221,34 +228,31 @@ static heed_status same_data(const heed_trainer *t, const heed__train_state *s, 
     return HEED_OK;
 }
 
-static heed_status read_state(heed_trainer *t, const char *folder, int64_t update,
+static heed_status read_state(heed_trainer *t, const char *save, int64_t update,
                               heed__train_state *state, heed__save_parts *parts, heed_error *err)
 {
     heed__pathname path;
     int files = 0;
     for (int k = 0; k < t->sets; k++)
         files += t->set[k].ema ? PARTS : AVERAGE;
-    heed_status status = heed__pathname_format(path, err, "%s/state.json", folder);
-    if (!status)
-        status = heed__state_read(path, state, parts, t->arena, err);
+    heed__trainer_path(t, path, "training/%s/state.json", save);
+    heed_status status = heed__state_read(path, state, parts, t->arena, err);
     if (!status && (state->update != update || parts->n_files != files || parts->sets != t->sets))
         status = heed__fail(err, HEED_FORMAT, "'%.300s' does not belong to this save", path);
     if (!status)
         status = same_data(t, state, err);
-    return status ? status : verify(folder, parts, err);
+    return status ? status : verify(t, save, parts, err);
 }
 
 static heed_status load(heed_trainer *t, int64_t update, heed_error *err)
 {
-    heed__pathname folder;
+    save_name save;
     heed__save_parts parts;
     heed__train_state state;
-    heed_status status =
-        heed__pathname_format(folder, err, "%s/training/step-%lld", t->place, (long long)update);
-    if (!status)
-        status = read_state(t, folder, update, &state, &parts, err);
+    name_save(update, "", save);
+    heed_status status = read_state(t, save, update, &state, &parts, err);
     for (int k = 0; !status && k < t->sets; k++)
-        status = load_set(t, k, folder, err);
+        status = load_set(t, k, save, err);
     if (!status && t->task.seek)
         status = t->task.seek(t->task.self, state.position, err);
     if (status)
@@ -281,12 +285,14 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err)
     struct newest n = {INT64_MAX, -1};
     heed__pathname training;
     heed_error first = {0};
-    heed_status status = heed__pathname_format(training, err, "%s/training", t->place);
-    while (!status) {
+    heed__trainer_path(t, training, "training");
+    for (;;) {
         heed_error own = {0};
         n.update = -1;
-        status = heed__folder_numbered(training, "step-", "", take_newest, &n, err);
-        if (status || n.update < 0)
+        heed_status status = heed__folder_numbered(training, "step-", "", take_newest, &n, err);
+        if (status)
+            return status;
+        if (n.update < 0)
             break;
         if (load(t, n.update, &own) == HEED_OK)
             return HEED_OK;
@@ -298,8 +304,6 @@ heed_status heed__checkpoint_load_newest(heed_trainer *t, heed_error *err)
             first = own;
         n.below = n.update;
     }
-    if (status)
-        return status;
     return first.status ? heed__fail(err, first.status, "no whole save in '%.200s': %.250s",
                                      training, first.text)
                         : heed__fail(err, HEED_IO, "there is no save in '%.400s'", training);

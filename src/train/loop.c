@@ -161,9 +161,12 @@ static heed_status act(heed_trainer *t, heed__decision *d, heed_error *err)
     if (d->stop)
         return HEED_OK;
     heed_status status = d->save ? heed__whole_gather(t, &wrong) : HEED_OK;
-    if (!status && heed__ranks_lead(t->ranks))
+    const bool gathered = !status; /* else all know, or do not hear this rank */
+    if (gathered && heed__ranks_lead(t->ranks))
         status = look_after(t, d, &wrong);
     heed__whole_forget(t);
+    if (!gathered)
+        return heed__fail(err, status, "%s", wrong.text);
     const bool stop = d->stop, last = d->last;
     *d = heed__decide(t, HEED__FINISHED, status);
     d->stop = stop;
@@ -187,7 +190,10 @@ static heed_status round_of(heed_trainer *t, heed__decision *d, heed_error *err)
         status = after_update(t, &u, heed_clock_seconds() - begin, &wrong);
     }
     *d = heed__decide(t, HEED__UPDATED, status);
-    status = heed__together_agree(t, d, status, &wrong);
+    /* An update that diverged did so on all ranks.  Of anything else the others may know nothing:
+     * they are doing something else, and there is no asking them. */
+    if (!status || d->roll_back)
+        status = heed__together_agree(t, d, status, &wrong);
     if (d->roll_back)
         return recover(t, t->state.update + 1, &wrong, err);
     return status ? heed__fail(err, status, "%s", wrong.text) : act(t, d, err);
@@ -201,10 +207,8 @@ static heed_status load_best(heed_trainer *t, heed_error *err)
     heed_status status = HEED_OK;
     for (int k = 0; !status && k < t->sets; k++) {
         heed__pathname path;
-        heed__set_file name;
-        heed__name_set_file(t, k, "model", name);
-        if (!(status = heed__pathname_format(path, err, "%s/%s", t->place, name)))
-            status = heed_params_load(t->set[k].params, path, err);
+        heed__set_path(t, k, "model", path);
+        status = heed_params_load(t->set[k].params, path, err);
     }
     return status;
 }
@@ -214,27 +218,9 @@ static heed_status restore_best(heed_trainer *t, heed_error *err)
     heed_status status = HEED_OK;
     for (int k = 0; !status && k < t->sets; k++) {
         heed__pathname path, best;
-        heed__set_file model, name;
-        heed__name_set_file(t, k, "model", model);
-        heed__name_set_file(t, k, "best", name);
-        status = heed__pathname_format(path, err, "%s/%s", t->place, model);
-        if (!status)
-            status = heed__pathname_format(best, err, "%s/training/%s", t->place, name);
-        if (!status)
-            status = heed__file_copy(best, path, &t->allocator, err);
-    }
-    return status;
-}
-
-static heed_status publish_average(heed_trainer *t, heed_error *err)
-{
-    heed_status status = HEED_OK;
-    for (int k = 0; !status && k < t->sets; k++) {
-        heed__pathname path;
-        heed__set_file name;
-        heed__name_set_file(t, k, "model", name);
-        if (!(status = heed__pathname_format(path, err, "%s/%s", t->place, name)))
-            status = heed_params_save(t->set[k].params, path, err);
+        heed__set_path(t, k, "model", path);
+        heed__set_path(t, k, "training/best", best);
+        status = heed__file_copy(best, path, &t->allocator, err);
     }
     return status;
 }
@@ -259,7 +245,7 @@ static heed_status average(heed_trainer *t, heed_train_result *result, bool *sto
     result->average_score = m.value;
     const bool better = !v.measures || !heed__measure_better(&s->best, m.value);
     result->averaged = better ? count : 0;
-    return better ? publish_average(t, err) : restore_best(t, err);
+    return better ? heed__trainer_save_models(t, err) : restore_best(t, err);
 }
 
 static heed_status end(heed_trainer *t, heed_train_result *result, bool *stopped, heed_error *err)

@@ -92,12 +92,12 @@ static heed_status open_task(heed_trainer *t, bool new_folder, heed_error *err)
 static heed_status open_logs(heed_trainer *t, heed_error *err)
 {
     heed__pathname path;
-    if (heed__pathname_format(path, err, "%s/training/log.jsonl", t->place))
-        return err->status;
+    heed__trainer_path(t, path, "training/log.jsonl");
     t->log = heed__log_open(path, t->state.log_bytes, &t->allocator, err);
-    if (t->log && !heed__pathname_format(path, err, "%s/training", t->place))
+    heed__trainer_path(t, path, "training");
+    if (t->log)
         t->events = heed__events_open(path, &t->allocator, err);
-    return t->log && t->events ? HEED_OK : err->status;
+    return t->events ? HEED_OK : err->status;
 }
 
 /* A kill may have left unfinished files, a link to an older save, and saves that nothing needed any
@@ -110,15 +110,13 @@ static heed_status clear_leftovers(heed_trainer *t, heed_error *err)
     return status ? status : heed__prune_unneeded(t, t->state.update, err);
 }
 
-static heed_status save_models(heed_trainer *t, heed_error *err)
+heed_status heed__trainer_save_models(heed_trainer *t, heed_error *err)
 {
     heed_status status = HEED_OK;
     for (int k = 0; !status && k < t->sets; k++) {
         heed__pathname path;
-        heed__set_file name;
-        heed__name_set_file(t, k, "model", name);
-        if (!(status = heed__pathname_format(path, err, "%s/%s", t->place, name)))
-            status = heed_params_save(t->set[k].params, path, err);
+        heed__set_path(t, k, "model", path);
+        status = heed_params_save(t->set[k].params, path, err);
     }
     return status;
 }
@@ -136,7 +134,7 @@ heed_status heed__trainer_settle(heed_trainer *t, heed_error *err)
     status = heed__options_write(t, err);
     if (status || !new)
         return status;
-    if (!(status = save_models(t, err)) && !(status = heed__whole_zero(t, err)))
+    if (!(status = heed__trainer_save_models(t, err)) && !(status = heed__whole_zero(t, err)))
         status = heed__checkpoint_save(t, true, err);
     heed__whole_forget(t);
     if (!status)
@@ -186,6 +184,8 @@ static heed_trainer *blank(const char *folder, const heed_task *task, const heed
 static heed_status check(const heed_trainer *t, heed_error *err)
 {
     const heed_loop_options *o = &t->loop;
+    if (heed__folder_leaves_room(t->folder, err))
+        return err->status;
     if (!t->task.params || !t->task.loss)
         return heed__fail(err, HEED_ARGUMENT, "a task needs params and loss");
     if (t->task.sets > HEED_MAX_SETS || (t->sets > 1 && !t->task.set_names))
@@ -206,8 +206,8 @@ heed_status heed__folder_is_free(const char *folder, heed_error *err)
     if (heed__folder_empty(folder))
         return HEED_OK;
     heed__pathname training;
-    const bool resumable = !heed__pathname_format(training, err, "%s/training", folder) &&
-                           heed__folder_exists(training);
+    heed__pathname_format(training, NULL, "%s/training", folder);
+    const bool resumable = heed__folder_exists(training);
     return heed__fail(err, HEED_ARGUMENT,
                       resumable ? "'%.300s' is there already: go on with --resume, or remove it"
                                 : "'%.300s' is there already, and no training: choose another "
@@ -227,8 +227,9 @@ static heed_status prepare_resume(heed_trainer *t, heed_error *err)
 {
     heed__pathname path;
     t->place = t->folder;
-    heed_status status = heed__pathname_format(path, err, "%s/training", t->folder);
-    if (!status && !heed__folder_exists(path))
+    heed_status status = HEED_OK;
+    heed__trainer_path(t, path, "training");
+    if (!heed__folder_exists(path))
         status = heed__fail(err, HEED_IO, "cannot resume '%.400s': there is no training in it",
                             t->folder);
     if (!status)

@@ -13,7 +13,7 @@ struct pruning {
     int64_t below; /* if they are older than this */
     heed_status status;
     heed_error *err;
-    const char *folder; /* of abandoned files */
+    const char *folder; /* of abandoned files: "" or "training/" */
 };
 
 static bool is_needed(const heed_trainer *t, int64_t update)
@@ -24,21 +24,17 @@ static bool is_needed(const heed_trainer *t, int64_t update)
     return needed;
 }
 
-static heed_status kept_name(const heed_trainer *t, int64_t update, int set, heed__pathname path,
-                             heed_error *err)
+static void kept_name(const heed_trainer *t, int64_t update, int set, heed__pathname path)
 {
-    return heed__pathname_format(path, err, "%s/training/weights/step-%lld%s%.40s.safetensors",
-                                 t->place, (long long)update, set ? "-" : "",
-                                 set ? t->task.set_names[set] : "");
+    heed__trainer_path(t, path, "training/weights/step-%lld%s%.40s.safetensors", (long long)update,
+                       set ? "-" : "", set ? t->task.set_names[set] : "");
 }
 
-static heed_status saved_name(const heed_trainer *t, int64_t update, int set, heed__pathname path,
-                              heed_error *err)
+static void saved_name(const heed_trainer *t, int64_t update, int set, heed__pathname path)
 {
     heed__set_file name;
     heed__name_set_file(t, set, t->set[set].ema ? "average" : "model", name);
-    return heed__pathname_format(path, err, "%s/training/step-%lld/%s", t->place, (long long)update,
-                                 name);
+    heed__trainer_path(t, path, "training/step-%lld/%s", (long long)update, name);
 }
 
 static heed_status keep_weights(const heed_trainer *t, int64_t update, heed_error *err)
@@ -46,10 +42,9 @@ static heed_status keep_weights(const heed_trainer *t, int64_t update, heed_erro
     heed_status status = HEED_OK;
     for (int k = 0; !status && k < t->sets; k++) {
         heed__pathname weights, kept;
-        status = saved_name(t, update, k, weights, err);
-        if (!status)
-            status = kept_name(t, update, k, kept, err);
-        if (!status && heed__folder_exists(weights))
+        saved_name(t, update, k, weights);
+        kept_name(t, update, k, kept);
+        if (heed__folder_exists(weights))
             status = heed__folder_rename(weights, kept, err);
         heed__save_point(t, "kept");
     }
@@ -65,9 +60,8 @@ static void prune_save(void *context, int64_t update)
     bool older = p->above == INT64_MIN;
     if (p->status || (older ? update >= p->below || is_needed(t, update) : update <= p->above))
         return;
-    p->status =
-        heed__pathname_format(folder, p->err, "%s/training/step-%lld", t->place, (long long)update);
-    if (!p->status && older && heed__candidates_hold(&t->state, update))
+    heed__trainer_path(t, folder, "training/step-%lld", (long long)update);
+    if (older && heed__candidates_hold(&t->state, update))
         p->status = keep_weights(t, update, p->err);
     if (!p->status)
         p->status = heed__folder_remove(folder, p->err);
@@ -81,8 +75,8 @@ static void prune_weights(void *context, int64_t update)
     if (update >= p->below || heed__candidates_hold(&p->t->state, update))
         return;
     for (int k = p->t->sets; !p->status && k-- > 0;) {
-        p->status = kept_name(p->t, update, k, path, p->err);
-        if (!p->status && unlink(path) != 0 && errno != ENOENT)
+        kept_name(p->t, update, k, path);
+        if (unlink(path) != 0 && errno != ENOENT)
             p->status =
                 heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
     }
@@ -92,9 +86,7 @@ static void prune_unfinished(void *context, int64_t update)
 {
     struct pruning *p = context;
     heed__pathname path;
-    if (!p->status)
-        p->status = heed__pathname_format(path, p->err, "%s/training/step-%lld.tmp", p->t->place,
-                                          (long long)update);
+    heed__trainer_path(p->t, path, "training/step-%lld.tmp", (long long)update);
     if (!p->status)
         p->status = heed__folder_remove(path, p->err);
 }
@@ -104,20 +96,18 @@ static void prune_abandoned(void *context, int64_t process)
 {
     struct pruning *p = context;
     heed__pathname path;
-    heed_status status =
-        heed__pathname_format(path, p->err, "%s/.heed-%lld-0.tmp", p->folder, (long long)process);
-    if (!status && unlink(path) != 0 && errno != ENOENT)
-        status = heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
-    p->status = p->status ? p->status : status;
+    heed__trainer_path(p->t, path, "%s.heed-%lld-0.tmp", p->folder, (long long)process);
+    if (!p->status && unlink(path) != 0 && errno != ENOENT)
+        p->status =
+            heed__fail(p->err, HEED_IO, "cannot remove '%.400s': %s", path, strerror(errno));
 }
 
 static heed_status visit(const heed_trainer *t, const char *folder, const char *suffix,
                          void (*each)(void *, int64_t), struct pruning *p)
 {
     heed__pathname path;
-    heed_status status = heed__pathname_format(path, p->err, "%s/%s", t->place, folder);
-    if (!status)
-        status = heed__folder_numbered(path, "step-", suffix, each, p, p->err);
+    heed__trainer_path(t, path, "%s", folder);
+    heed_status status = heed__folder_numbered(path, "step-", suffix, each, p, p->err);
     return status ? status : p->status;
 }
 
@@ -137,22 +127,21 @@ heed_status heed__prune_newer(const heed_trainer *t, int64_t update, heed_error 
 heed_status heed__prune_unfinished(const heed_trainer *t, heed_error *err)
 {
     struct pruning p = {.t = t, .err = err};
-    static const char *const folders[] = {"", "/training"};
+    static const char *const folders[] = {"", "training/"};
     heed_status status = visit(t, "training", ".tmp", prune_unfinished, &p);
     for (int i = 0; !status && i < 2; i++) {
         heed__pathname path;
-        status = heed__pathname_format(path, err, "%s%s", t->place, folders[i]);
-        p.folder = path;
-        if (!status)
-            status = heed__folder_numbered(path, ".heed-", "-0.tmp", prune_abandoned, &p, err);
+        p.folder = folders[i];
+        heed__trainer_path(t, path, "%s", p.folder);
+        status = heed__folder_numbered(path, ".heed-", "-0.tmp", prune_abandoned, &p, err);
         status = status ? status : p.status;
     }
     return status;
 }
 
-heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, int set,
-                                     heed__pathname path, heed_error *err)
+void heed__checkpoint_weights(const heed_trainer *t, int64_t update, int set, heed__pathname path)
 {
-    heed_status status = saved_name(t, update, set, path, err);
-    return status || heed__folder_exists(path) ? status : kept_name(t, update, set, path, err);
+    saved_name(t, update, set, path);
+    if (!heed__folder_exists(path))
+        kept_name(t, update, set, path);
 }

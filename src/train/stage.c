@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static heed_status stage_name(const char *folder, heed__pathname path, heed_error *err)
+/* ---- paths ---- */
+
+/* More than any path in a folder, or beside it, is longer than its name. */
+#define ROOM 256
+
+heed_status heed__folder_leaves_room(const char *folder, heed_error *err)
+{
+    return strlen(folder) <= PATH_MAX - ROOM
+               ? HEED_OK
+               : heed__fail(err, HEED_ARGUMENT,
+                            "the path '%.100s...' has %zu bytes, expected at most %d", folder,
+                            strlen(folder), PATH_MAX - ROOM);
+}
+
+void heed__trainer_path(const heed_trainer *t, heed__pathname path, const char *format, ...)
+{
+    va_list args;
+    const size_t n = strlen(t->place);
+    memcpy(path, t->place, n);
+    path[n] = '/';
+    va_start(args, format);
+    vsnprintf(path + n + 1, PATH_MAX - n - 1, format, args);
+    va_end(args);
+}
+
+static void stage_name(const char *folder, heed__pathname path)
 {
     heed__pathname parent, name;
-    heed_status status = heed__pathname_split(folder, parent, name, err);
-    return status ? status
-                  : heed__pathname_format(path, err, "%s/%s.heed-%ld.tmp", parent, name,
-                                          (long)getpid());
+    heed__pathname_split(folder, parent, name, NULL);
+    heed__pathname_format(path, NULL, "%s/%s.heed-%ld.tmp", parent, name, (long)getpid());
 }
 
 /* ---- the lock ---- */
@@ -28,10 +52,8 @@ static heed_status stage_name(const char *folder, heed__pathname path, heed_erro
  * cannot be written or read does no harm. */
 static void write_owner(int fd)
 {
-    char text[32];
-    const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) < 0)
-        ftruncate(fd, 0);
+    if (ftruncate(fd, 0) == 0)
+        dprintf(fd, "%ld\n", (long)getpid());
 }
 
 static heed_status held_by_another(const heed_trainer *t, heed_error *err)
@@ -51,8 +73,7 @@ static heed_status held_by_another(const heed_trainer *t, heed_error *err)
 heed_status heed__trainer_lock(heed_trainer *t, heed_error *err)
 {
     heed__pathname path;
-    if (heed__pathname_format(path, err, "%s/training/lock", t->place))
-        return err->status;
+    heed__trainer_path(t, path, "training/lock");
     t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (t->lock < 0)
         return heed__fail(err, HEED_IO, "cannot write '%.400s': %s", path, strerror(errno));
@@ -77,11 +98,10 @@ static void remove_if_dead(void *context, int64_t process)
 {
     const struct leftover *l = context;
     heed__pathname path, training, lock;
-    if (heed__pathname_format(path, NULL, "%s/%s%lld%s", l->parent, l->prefix, (long long)process,
-                              l->suffix) ||
-        heed__pathname_format(training, NULL, "%s/training", path) ||
-        heed__pathname_format(lock, NULL, "%s/lock", training))
-        return;
+    heed__pathname_format(path, NULL, "%s/%s%lld%s", l->parent, l->prefix, (long long)process,
+                          l->suffix);
+    heed__pathname_format(training, NULL, "%s/training", path);
+    heed__pathname_format(lock, NULL, "%s/lock", training);
     int fd = open(lock, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         rmdir(training);
@@ -99,9 +119,8 @@ static void remove_leftovers(const heed_trainer *t)
 {
     static const char *const suffixes[] = {".tmp", ".tmp.gone"};
     heed__pathname parent, name, prefix;
-    if (heed__pathname_split(t->folder, parent, name, NULL) ||
-        heed__pathname_format(prefix, NULL, "%s.heed-", name))
-        return;
+    heed__pathname_split(t->folder, parent, name, NULL);
+    heed__pathname_format(prefix, NULL, "%s.heed-", name);
     for (int i = 0; i < 2; i++) {
         struct leftover l = {t, parent, prefix, suffixes[i]};
         heed__folder_numbered(parent, prefix, suffixes[i], remove_if_dead, &l, NULL);
@@ -114,20 +133,19 @@ heed_status heed__trainer_stage(heed_trainer *t, heed_error *err)
 {
     heed__pathname path;
     remove_leftovers(t);
-    if (stage_name(t->folder, path, err) || !(t->place = heed__trainer_keep_text(t, path, err)))
+    stage_name(t->folder, path);
+    if (!(t->place = heed__trainer_keep_text(t, path, err)))
         return err->status;
     if (mkdir(path, 0777) != 0) {
         t->place = NULL;
         return heed__fail(err, HEED_IO, "cannot make the directory '%.400s': %s", t->folder,
                           strerror(errno));
     }
-    heed_status status = heed__pathname_format(path, err, "%s/training", t->place);
-    if (!status)
-        status = heed__folder_make(path, err);
+    heed__trainer_path(t, path, "training");
+    heed_status status = heed__folder_make(path, err);
     if (!status)
         status = heed__trainer_lock(t, err);
-    if (!status)
-        status = heed__pathname_format(path, err, "%s/training/weights", t->place);
+    heed__trainer_path(t, path, "training/weights");
     return status ? status : heed__folder_make(path, err);
 }
 
@@ -136,11 +154,13 @@ heed_status heed_trainer_discard(const char *folder, heed_error *err)
     if (!folder)
         return heed__missing(err, "folder");
     heed__pathname path, aside;
-    heed_status status = stage_name(folder, path, err);
-    if (!status)
-        status = heed__pathname_format(aside, err, "%s.gone", path);
+    heed_status status = heed__folder_leaves_room(folder, err);
+    if (status)
+        return status;
+    stage_name(folder, path);
+    heed__pathname_format(aside, NULL, "%s.gone", path);
     /* Out of the way first: a thread that still prepares finds nothing to write into. */
-    if (!status && heed__folder_exists(path))
+    if (heed__folder_exists(path))
         status = heed__folder_rename(path, aside, err);
     return status ? status : heed__folder_remove(aside, err);
 }

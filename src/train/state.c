@@ -142,6 +142,7 @@ struct reading {
     const json_t *root;
     heed_arena *arena;
     const char *wrong; /* the first field that is missing or of another kind */
+    bool full;         /* there was no memory for a name */
 };
 
 static int64_t integer_at(struct reading *r, const char *name)
@@ -211,12 +212,13 @@ static void read_files(struct reading *r, heed__save_parts *parts)
 static const char *name_at(struct reading *r, const json_t *object)
 {
     const char *name = json_string_value(json_object_get(object, "name"));
-    const size_t n = name ? strlen(name) + 1 : 0;
-    char *copy = name ? heed_arena_allocate(r->arena, n) : NULL;
-    if (copy)
-        return memcpy(copy, name, n);
-    r->wrong = r->wrong ? r->wrong : "name";
-    return "";
+    if (!name) {
+        r->wrong = r->wrong ? r->wrong : "name";
+        return "";
+    }
+    char *copy = heed_arena_allocate(r->arena, strlen(name) + 1);
+    r->full = r->full || !copy;
+    return copy ? memcpy(copy, name, strlen(name) + 1) : "";
 }
 
 static heed_measure measure_at(struct reading *r, const json_t *object)
@@ -270,7 +272,7 @@ heed_status heed__state_read(const char *path, heed__train_state *s, heed__save_
                              heed_arena *arena, heed_error *err)
 {
     heed_error own = {0};
-    struct reading r = {heed__json_open(path, &own), arena, NULL};
+    struct reading r = {.root = heed__json_open(path, &own), .arena = arena};
     heed_status status = HEED_OK;
     if (!r.root)
         return heed__fail(err, own.status, "%s", own.text);
@@ -284,6 +286,8 @@ heed_status heed__state_read(const char *path, heed__train_state *s, heed__save_
                             path, (long long)format, FORMAT_NUMBER);
     if (!status)
         read_all(&r, s, parts);
+    if (!status && r.full)
+        status = heed__fail(err, HEED_MEMORY, "cannot read '%.300s': out of memory", path);
     if (!status && r.wrong)
         status = heed__fail(err, HEED_FORMAT, "cannot read '%.300s': '%s' is missing or wrong",
                             path, r.wrong);

@@ -5,25 +5,18 @@
 
 #include <string.h>
 
-static heed_status stored_path(const heed_trainer *t, heed__pathname path, heed_error *err)
-{
-    return heed__pathname_format(path, err, "%s/training/options.json", t->place);
-}
-
 heed_status heed__options_write(const heed_trainer *t, heed_error *err)
 {
     heed__pathname path;
-    heed_error own = {0};
     if (!t->task.options)
         return HEED_OK;
-    heed_arena *arena = heed_arena_new(NULL, &own);
+    heed_arena *arena = heed_arena_new(&t->allocator, err);
     const char *text = arena ? heed_option_config(t->task.options, t->task.values, arena) : NULL;
-    if (arena && !text)
-        heed__fail(&own, HEED_MEMORY, "out of memory for options");
-    if (text && !stored_path(t, path, &own))
-        heed_text_save(path, text, &own);
+    heed__trainer_path(t, path, "training/options.json");
+    heed_status status = text ? heed_text_save(path, text, err)
+                              : heed__fail(err, HEED_MEMORY, "out of memory for options");
     heed_arena_free(arena);
-    return own.status ? heed__fail(err, own.status, "%s", own.text) : HEED_OK;
+    return status;
 }
 
 static bool is_listed(const char *name, const char *const *names)
@@ -71,19 +64,15 @@ heed_status heed__options_check(const heed_trainer *t, heed_error *err)
     heed_option_result result;
     if (!set)
         return HEED_OK;
-    heed_status status = stored_path(t, path, err);
-    if (status)
-        return status;
+    heed__trainer_path(t, path, "training/options.json");
     if (!heed__folder_exists(path))
         return heed__fail(err, HEED_IO, "cannot resume '%.400s': there is no training in it",
                           t->folder);
     heed_arena *arena = heed_arena_new(&t->allocator, err);
     char *stored = arena ? heed_arena_allocate(arena, t->task.values_size) : NULL;
     const char *const words[] = {"--config", path};
-    if (!stored)
-        status = heed__fail(err, HEED_MEMORY, "out of memory for options");
-    else
-        status = heed_option_parse(set, 2, words, stored, arena, &result, err);
+    heed_status status = stored ? heed_option_parse(set, 2, words, stored, arena, &result, err)
+                                : heed__fail(err, HEED_MEMORY, "out of memory for options");
     for (int i = 0; !status && i < set->count; i++)
         status = check_one(t, &set->fields[i], stored, err);
     heed_arena_free(arena);

@@ -119,12 +119,11 @@ heed__events *heed__events_open(const char *folder, const heed_allocator *alloca
     }
     e->allocator = a;
     e->fd = -1;
-    if (!heed__pathname_format(path, &own, "%s/events.out.tfevents.%lld.heed.%ld", folder,
-                               (long long)time(NULL), (long)getpid())) {
-        e->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-        if (e->fd < 0)
-            heed__fail(&own, HEED_IO, "cannot write '%.400s': %s", path, strerror(errno));
-    }
+    heed__pathname_format(path, NULL, "%s/events.out.tfevents.%lld.heed.%ld", folder,
+                          (long long)time(NULL), (long)getpid());
+    e->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (e->fd < 0)
+        heed__fail(&own, HEED_IO, "cannot write '%.400s': %s", path, strerror(errno));
     struct message version = {.length = 0};
     put_time(&version);
     put_bytes(&version, 3, "brain.Event:2", 13);

@@ -19,6 +19,14 @@ static bool other_line(const char **a, const char **b)
     return *x || *y;
 }
 
+/* How long the line is that begins here, without what stands around a field. */
+static int length_of_line(const char **line)
+{
+    *line += strspn(*line, " ");
+    const int n = (int)strcspn(*line, "\n");
+    return n && (*line)[n - 1] == ',' ? n - 1 : n;
+}
+
 /* The rank that has other options than rank 0 names the first of them.  The number of threads is
  * each machine's own. */
 static heed_status same_options(heed_trainer *t, heed_error *err)
@@ -29,7 +37,7 @@ static heed_status same_options(heed_trainer *t, heed_error *err)
     if (heed__ranks_text(t->ranks, &first, t->arena, err))
         return err->status;
     while (mine && first && other_line(&mine, &first)) {
-        const int n = (int)strcspn(mine, "\n"), m = (int)strcspn(first, "\n");
+        const int n = length_of_line(&mine), m = length_of_line(&first);
         const char *threads = strstr(mine, "\"threads\"");
         if (!threads || threads > mine + n)
             return heed__fail(err, HEED_ARGUMENT, "the options differ: %.*s here, %.*s on rank 0",

@@ -61,10 +61,12 @@ static bool take_line(struct series *all, int count, const json_t *line, heed_ar
     return fits;
 }
 
-static heed_status read_log(const char *path, struct series *all, int count, heed_arena *arena,
+static heed_status read_log(const heed_trainer *t, struct series *all, int count, heed_arena *arena,
                             heed_error *err)
 {
-    heed__lines *lines = heed__lines_open(path, HEED_LINE_LIMIT, NULL, err);
+    heed__pathname path;
+    heed__trainer_path(t, path, "training/log.jsonl");
+    heed__lines *lines = heed__lines_open(path, HEED_LINE_LIMIT, &t->allocator, err);
     heed_status status = lines ? HEED_OK : err->status;
     while (!status) {
         const char *text;
@@ -163,23 +165,23 @@ static heed_status draw(const heed_trainer *t, heed_arena *arena, heed_error *er
     struct picture *p = heed_arena_allocate(arena, sizeof *p);
     heed_curve curve[MOST_SERIES];
     heed_curve_panel panel[MOST_PANELS];
-    heed__pathname log, picture;
+    heed__pathname picture;
     const char *svg;
     if (!p)
         return heed__fail(err, HEED_MEMORY, "out of memory for the curves");
     memset(p, 0, sizeof *p);
     plan(p, t);
-    if (heed__pathname_format(log, err, "%s/training/log.jsonl", t->place) ||
-        heed__pathname_format(picture, err, "%s/training/curves.svg", t->place) ||
-        read_log(log, p->series, p->count, arena, err))
-        return err->status;
+    heed__trainer_path(t, picture, "training/curves.svg");
+    heed_status status = read_log(t, p->series, p->count, arena, err);
+    if (status)
+        return status;
     for (int i = 0; i < p->count; i++)
         curve[i] =
             (heed_curve){p->series[i].name, p->series[i].x, p->series[i].y, p->series[i].count};
     for (int i = 0; i < p->panels; i++)
         panel[i] = (heed_curve_panel){p->panel[i].title, curve + p->panel[i].first,
                                       p->panel[i].count, p->panel[i].logarithmic};
-    heed_status status = heed_curves_svg(t->folder, "update", panel, p->panels, arena, &svg, err);
+    status = heed_curves_svg(t->folder, "update", panel, p->panels, arena, &svg, err);
     return status ? status : heed_text_save(picture, svg, err);
 }
 

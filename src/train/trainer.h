@@ -127,10 +127,17 @@ void heed__trainer_say(const heed_trainer *t, heed_log_level level, const char *
     HEED_PRINTF(3, 4);
 /* A copy that lives as long as the trainer. */
 const char *heed__trainer_keep_text(heed_trainer *t, const char *text, heed_error *err);
+/* The weights of all sets, where a program finds them. */
+heed_status heed__trainer_save_models(heed_trainer *t, heed_error *err);
 /* Moves the prepared folder to its own name, with a first save in it. */
 heed_status heed__trainer_settle(heed_trainer *t, heed_error *err);
 
 /* ---- stage.c ---- */
+/* A path in t->place.  It fits, because the name of a folder that leaves no room for any of them is
+ * refused before anything is made. */
+void heed__trainer_path(const heed_trainer *t, heed__pathname path, const char *format, ...)
+    HEED_PRINTF(3, 4);
+heed_status heed__folder_leaves_room(const char *folder, heed_error *err);
 /* Makes the folder in which a new one is prepared, and locks it: t->place. */
 heed_status heed__trainer_stage(heed_trainer *t, heed_error *err);
 /* ARGUMENT if there is something in the place of a new folder. */
@@ -273,6 +280,8 @@ void heed__swap_averages(heed_trainer *t);
 /* "model.safetensors", and "model-critic.safetensors" of a set that is not the first. */
 typedef char heed__set_file[64];
 void heed__name_set_file(const heed_trainer *t, int set, const char *what, heed__set_file name);
+/* The same in t->place. */
+void heed__set_path(const heed_trainer *t, int set, const char *what, heed__pathname path);
 /* scheduled: at an update that the loop decides, not the clock or a signal. */
 heed_status heed__checkpoint_save(heed_trainer *t, bool scheduled, heed_error *err);
 /* The newest whole save; older ones, with a warning, where newer ones are damaged. */
@@ -317,8 +326,7 @@ heed_status heed__prune_unneeded(const heed_trainer *t, int64_t below, heed_erro
 heed_status heed__prune_newer(const heed_trainer *t, int64_t update, heed_error *err);
 heed_status heed__prune_unfinished(const heed_trainer *t, heed_error *err);
 /* The weights of a set in a save, whether it is whole or only its weights were kept. */
-heed_status heed__checkpoint_weights(const heed_trainer *t, int64_t update, int set,
-                                     heed__pathname path, heed_error *err);
+void heed__checkpoint_weights(const heed_trainer *t, int64_t update, int set, heed__pathname path);
 
 /* ---- average.c ---- */
 void heed__candidates_add(heed_trainer *t, bool validated);

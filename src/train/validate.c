@@ -64,13 +64,9 @@ heed_status heed__trainer_publish(heed_trainer *t, heed_error *err)
     for (int k = 0; k < t->sets; k++)
         for (int i = 0; !status && i < 2; i++) {
             heed__pathname path;
-            heed__set_file name;
-            heed__name_set_file(t, k, i == 0 ? "best" : "model", name);
-            status = heed__pathname_format(path, err, "%s/%s%s", t->place,
-                                           i == 0 ? "training/" : "", name);
-            if (!status)
-                status = heed_params_save(t->set[k].params, path, err);
-            heed__save_point(t, name);
+            heed__set_path(t, k, i == 0 ? "training/best" : "model", path);
+            status = heed_params_save(t->set[k].params, path, err);
+            heed__save_point(t, i == 0 ? "best" : "model");
         }
     return status;
 }
