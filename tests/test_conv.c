@@ -244,6 +244,22 @@ static void expect_all(const char *what, const char *part, const heed_real *foun
 static const struct trial trials[] = {
     {"3x3", {.image = {11, 13}, .kernel = {3, 3}, .padding = {1, 1}}, 3, 5, 19, false},
     {"a long sum", {.image = {4, 5}, .kernel = {3, 3}, .padding = {1, 1}}, 2, 100, 7, false},
+    /* Many channels and no stride: fewer products; odd sizes, so that tiles stand over edges; more
+     * tiles than are taken at once. */
+    {"3x3, 24 to 25", {.image = {5, 7}, .kernel = {3, 3}, .padding = {1, 1}}, 2, 24, 25, false},
+    {"3x3, 40 to 24, no padding", {.image = {6, 3}, .kernel = {3, 3}}, 3, 40, 24, false},
+    {"3x3, paddings 2 and 0",
+     {.image = {23, 20}, .kernel = {3, 3}, .padding = {2, 0}},
+     2,
+     33,
+     31,
+     false},
+    {"3x3 transposed, 26 to 24",
+     {.image = {6, 5}, .kernel = {3, 3}, .padding = {1, 2}},
+     2,
+     26,
+     24,
+     true},
     {"stride 2",
      {.image = {12, 9}, .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}},
      3,

@@ -3,7 +3,8 @@
  * x is (N,C): pictures of Y·X rows one after the other, or the rows of segments; the kernel's taps
  * stand in the weights row by row, W (KY·KX·C,F).  Transposed, x stands on the coarse side and
  * each of its pixels adds to all that its taps reach.  2 N' K C F operations, twice that backward,
- * N' the rows of the coarse side; nothing is copied but the weights. */
+ * N' the rows of the coarse side, nothing is copied but the weights; fewer products where
+ * conv_winograd.h can. */
 #include "ops/conv_grid.h"
 
 #include "base/parallel.h"
@@ -291,6 +292,9 @@ static const heed_opcase conv2d_cases[] = {
     {.what = "a kernel as large as the picture",
      .in = ALL(3 * 2 * 3, 2, 6, 1),
      HEED_WITH(.image = {.image = {2, 3}, .kernel = {2, 3}})},
+    {.what = "many channels: fewer products",
+     .in = ALL(2 * 3, 24, 9, 24),
+     HEED_WITH(.image = {.image = {2, 3}, .kernel = {3, 3}, .padding = {1, 1}})},
     {.what = "one pixel, all padding",
      .in = ALL(2, 7, 9, 3),
      HEED_WITH(.image = {.image = {1, 1}, .kernel = {3, 3}, .padding = {1, 1}})},

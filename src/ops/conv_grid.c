@@ -9,6 +9,7 @@
 
 #include "base/min_max.h"
 #include "base/parallel.h"
+#include "ops/conv_winograd.h"
 
 #include <string.h>
 
@@ -80,7 +81,10 @@ heed_status heed__conv_want_scratch(heed_opcall *c, const heed__conv_grid *g, in
 {
     const layout l = layout_of(g, in, out);
     const size_t threads = (size_t)heed__threads(c);
-    return heed__want_scratch(c, (l.own + threads - 1) / threads + l.own_bytes);
+    const size_t bytes = (l.own + threads - 1) / threads + l.own_bytes;
+    const size_t fewer =
+        heed__winograd_fits(g, in, out) ? heed__winograd_scratch((int)threads, in, out) : 0;
+    return heed__want_scratch(c, heed__max(bytes, fewer));
 }
 
 static char *own(const heed_opcall *c, const layout *l, int thread)
@@ -252,6 +256,10 @@ static int64_t rows_of(const heed__conv_grid *g, bool fine)
 void heed__conv_run(const heed_opcall *c, const heed__conv_grid *g, const heed__conv_gather *job)
 {
     const int64_t in = job->from.cols, out = job->cols_to, taps = heed__conv_taps(g);
+    if (heed__winograd_fits(g, in, out)) {
+        heed__winograd_run(c, g, job);
+        return;
+    }
     work w = {.c = c, .g = g, .job = job, .l = layout_of(g, in, out)};
     const int threads = heed__threads(c);
     memset((char *)heed__scratch(c, 0) + w.l.zeros, 0, (size_t)in * sizeof(real));
@@ -332,6 +340,10 @@ static void grad_rows(void *context, int64_t begin, int64_t end, int thread)
 void heed__conv_weight_grad(const heed_opcall *c, const heed__conv_grid *g, real *dw, int64_t ld,
                             heed__conv_side a, heed__conv_side b, bool up)
 {
+    if (!up && heed__winograd_fits(g, a.cols, b.cols)) {
+        heed__winograd_weight_grad(c, g, dw, ld, a, b);
+        return;
+    }
     work w = {.c = c,
               .g = g,
               .l = layout_of(g, a.cols, b.cols),
