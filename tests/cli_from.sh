@@ -100,6 +100,7 @@ mixed="--from m --tsv new.tsv --valid-tsv links.tsv --threads 1 --valid-beam 1 -
 {
     run train --model mixed $mixed --max-updates 6 --save-every 3
     exits 0; mentions 'an epoch has your 20 pairs 14 times, and what the model makes of '
+    same m/model.safetensors mixed/training/start.safetensors
     mv mixed/training/sample.tsv rehearsed
     [ "$(wc -l <rehearsed)" -ge 200 ]; verdict $? "of 285 lines $(wc -l <rehearsed) are rehearsed"
     cut -f 1 m/sample.tsv | sort >sources

@@ -193,11 +193,35 @@ static void test_sample_is_watched(void **state)
     assert_true(w.fraction == 1);
 }
 
+/* Catches rehearsed pairs that pull at what the model says now: before anything has moved, an
+ * update of nothing else has no gradient; one with the new pair has. */
+static void test_rehearsal_pulls_at_nothing(void **state)
+{
+    (void)state;
+    char old[256];
+    int64_t without = 0;
+    struct seen s;
+    snprintf(old, sizeof old, "%s", in_room("old"));
+    train_seen("old", MORE("--rate", "0.01", "--schedule", "constant", "--max-updates", "60"),
+               NULL);
+    write_text("train.s", "w1 w2 w3 w4 w5\n");
+    write_text("train.t", "w1 w1 w1 w1 w1\n");
+    const char *const *still = MORE("--from", old, "--rehearse", "0.98", "--batch-tokens", "8",
+                                    "--dropout", "0", "--schedule", "constant", "--warmup", "0",
+                                    "--rate", "1e-30", "--average", "0", "--max-updates", "250");
+    train_seen("taught", still, &s);
+    for (int64_t i = 0; i < s.updates; i++)
+        without += s.update[i].norm[0] < 1e-4;
+    assert_int_equal(s.updates, 250);
+    assert_in_range(without, 125, 249);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_room, clear_room)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_sampling_sides), TEST(test_special_pieces),
-                                       TEST(test_sample_is_watched)};
+                                       TEST(test_sample_is_watched),
+                                       TEST(test_rehearsal_pulls_at_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,6 +234,17 @@ heed_tensor *heed_project_cross_entropy(heed_tape *t, heed_tensor *h, heed_tenso
                                         heed_tensor *bias, const int32_t *targets, double smoothing,
                                         double weight, double *nll);
 
+/* The same for rows where a teacher knows better (Hinton, Vinyals, Dean 2015): where targets[n] is
+ * HEED_FROM_TEACHER, what is wanted is the distribution softmax(h W^T + bias) of the teacher's own
+ * tensors, which have the shapes of the learner's and get no gradient; nll counts the cross-entropy
+ * with it.  teacher NULL: there is none. */
+#define HEED_FROM_TEACHER (-2)
+typedef struct heed_teacher {
+    const heed_tensor *h, *w, *bias; /* bias may be NULL */
+} heed_teacher;
+heed_tensor *heed_project_distil(heed_tape *t, heed_tensor *h, heed_tensor *w, heed_tensor *bias,
+                                 const heed_teacher *teacher, const int32_t *targets,
+                                 double smoothing, double weight, double *nll);
 /* log softmax(h W^T + bias) at targets[n], in chunks of rows: (N,1), without a gradient.  bias (V)
  * or NULL.  A negative target gives 0. */
 heed_tensor *heed_project_log_p(heed_tape *t, heed_tensor *h, heed_tensor *w, heed_tensor *bias,

@@ -57,12 +57,15 @@ static bool ends_with_one_of(const char *name, const char *const *ends)
     return false;
 }
 
-/* Weights come by themselves; the rest is what a run leaves to look at. */
+/* The model's weights come by themselves; the rest is what a run leaves to look at. */
 static bool is_given(const char *path, const char *name)
 {
-    static const char *const kept[] = {".safetensors", ".jsonl", ".svg",   ".png",         ".html",
-                                       ".tmp",         "lock",   "latest", "options.json", NULL};
+    static const char *const kept[] = {".jsonl", ".svg",   ".png",         ".html", ".tmp",
+                                       "lock",   "latest", "options.json", NULL};
+    static const char *const weights[] = {".safetensors", NULL};
     struct stat st;
+    if (!strchr(name, '/') && ends_with_one_of(name, weights))
+        return false;
     return !ends_with_one_of(name, kept) && !strstr(name, "tfevents") && lstat(path, &st) == 0 &&
            S_ISREG(st.st_mode);
 }

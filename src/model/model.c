@@ -242,13 +242,34 @@ heed_tensor *heed_model_loss(const heed_model *m, heed_tape *t, const heed_batch
 {
     if (!m)
         return NULL;
+    if (!m->class->loss)
+        return heed__model_distil(m, t, batch, NULL, weight, nll);
+    return heed__model_takes(m, t, batch, m->class->sides)
+               ? m->class->loss(m, t, batch, weight, nll)
+               : NULL;
+}
+
+bool heed__model_can_distil(const heed_model *m)
+{
+    return !m->class->loss;
+}
+
+heed_tensor *heed__model_distil(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                                const heed_model *teacher, double weight, double *nll)
+{
+    heed__forward f = {0};
+    heed_teacher said = {NULL, NULL, NULL};
     if (!heed__model_takes(m, t, batch, m->class->sides))
         return NULL;
-    if (m->class->loss)
-        return m->class->loss(m, t, batch, weight, nll);
-    heed__forward f = {0};
+    if (teacher) {
+        heed_tensor *states = hidden_without_chance(teacher, t, batch, NULL); /* (N,D) */
+        said = (heed_teacher){at_answers(teacher, t, states, batch), teacher->head.table,
+                              teacher->head.bias};
+    }
     heed_tensor *h = m->class->hidden(m, t, batch, &f); /* (N,D) */
-    heed_tensor *loss = heed__model_answer_loss(m, t, h, batch, weight, nll);
+    heed_tensor *loss = heed_project_distil(t, at_answers(m, t, h, batch), m->head.table,
+                                            m->head.bias, teacher ? &said : NULL, batch->wanted,
+                                            m->config.label_smoothing, weight, nll);
     return f.penalty ? heed_add(t, loss, heed_scale(t, f.penalty, weight, 0)) : loss;
 }
 

@@ -75,6 +75,12 @@ bool heed__model_listens(int arch, const char *option);
 void heed__model_reads_text(heed_model_config *config, int64_t source_vocabulary,
                             int64_t target_vocabulary);
 
+/* heed_model_loss where the answers HEED_FROM_TEACHER are a teacher's: a model of the same sizes
+ * whose parameters are frozen; NULL: there are none.  Not for models with a loss of their own. */
+bool heed__model_can_distil(const heed_model *m);
+heed_tensor *heed__model_distil(const heed_model *m, heed_tape *t, const heed_batch *batch,
+                                const heed_model *teacher, double weight, double *nll);
+
 /* heed_model_new for weights that are loaded next: all are zero, and none is drawn. */
 heed_model *heed__model_new_zero(const heed_model_config *config, const heed_allocator *allocator,
                                  heed_error *err);

@@ -1,13 +1,17 @@
 /* rehearsal.c: a model that learns a few hundred new pairs forgets, within a minute, half of what
  * it knew.  So every model keeps a sample of its training text, and --from mixes that with the new
  * pairs, repeated until it has the share that --rehearse asks for.  It comes in the model's own
- * translations (own_sample.c).
+ * translations (own_sample.c), and what is wanted there is not the one word that it chose but the
+ * probabilities that it gave to all: at the start their gradient is zero, so what the new pairs do
+ * not move stays.  The weights of the start are kept for that (start.safetensors).
  *
  * How often the new pairs are seen, k = 14 (bytes / 13000)^-1/4, is part of the mixture: one epoch
  * has them k times.  docs/RESULTS.md has the runs that decided. */
 #include "base/string.h"
 #include "data/corpus.h"
 #include "engine/model_directory.h"
+#include "engine/packed_weights.h"
+#include "model/model_class.h"
 #include "task/defaults.h"
 #include "task/translation.h"
 
@@ -22,6 +26,7 @@
 #define FEW_BYTES 13000.0 /* of a text of a few hundred pairs */
 #define SAMPLE_TIMES_MOST 10
 #define LONGEST_LINE 1000 /* bytes of a side, in a sample */
+#define START_FILE "training/start.safetensors"
 
 double heed__passes(double target_bytes)
 {
@@ -99,7 +104,10 @@ heed_status heed__rehearse(heed__translation *t, const char *folder, bool resume
                               (long long)pairs, (long long)times,
                               (long long)heed_corpus_describe(t->rehearsal).pairs,
                               (long long)sample_times);
-    return heed__corpus_mix(t->corpus, times, t->rehearsal, sample_times, err);
+    status = heed__corpus_mix(t->corpus, times, t->rehearsal, sample_times, err);
+    t->first_rehearsed = heed_corpus_describe(t->corpus).pairs -
+                         sample_times * heed_corpus_describe(t->rehearsal).pairs;
+    return status;
 }
 
 static bool fits_a_line(const char *text, size_t length)
@@ -136,12 +144,60 @@ static heed_status write_sample(const heed__translation *t, heed_error *err)
     return status;
 }
 
+static heed_status keep_start(const heed__translation *t, heed_error *err)
+{
+    heed__pathname from, to;
+    heed_status status =
+        heed__pathname_format(from, err, "%s/model.safetensors", t->recipe.train.from);
+    if (!status)
+        status = heed__pathname_format(to, err, "%s/" START_FILE, t->folder);
+    return status ? status : heed__file_copy(from, to, &t->allocator, err);
+}
+
 heed_status heed__keep_sample(heed__translation *t, heed_error *err)
 {
     heed__pathname to;
     heed_status status = HEED_OK;
     if (t->rehearsal &&
-        !(status = heed__pathname_format(to, err, "%s/training/" HEED__SAMPLE_FILE, t->folder)))
-        status = heed_text_save(to, heed__string_text(&t->own_sample), err);
+        !(status = heed__pathname_format(to, err, "%s/training/" HEED__SAMPLE_FILE, t->folder)) &&
+        !(status = heed_text_save(to, heed__string_text(&t->own_sample), err)))
+        status = keep_start(t, err);
     return status ? status : write_sample(t, err);
+}
+
+/* ---- the teacher ---- */
+
+heed_status heed__open_teacher(heed__translation *t, heed_error *err)
+{
+    heed__pathname path;
+    heed_status status = heed__pathname_format(path, err, "%s/" START_FILE, t->folder);
+    if (status || !t->rehearsal || !heed__model_can_distil(t->model) || !heed__folder_exists(path))
+        return status;
+    t->teacher = heed__model_new_zero(&t->recipe.model, &t->allocator, err);
+    if (!t->teacher)
+        return err->status;
+    status = heed__weights_read(t->teacher, path, err);
+    return status ? status : heed_params_freeze(heed_model_params(t->teacher), "", err);
+}
+
+/* A pair that --join has put together counts as its first. */
+heed_tensor *heed__rehearsed_loss(const heed__translation *t, heed_tape *tape,
+                                  const heed_batch *batch, double weight, double *nll)
+{
+    heed_batch marked = *batch;
+    const heed_segments *rows = batch->target.rows;
+    int32_t *wanted;
+    if (!t->teacher)
+        return heed_model_loss(t->model, tape, batch, weight, nll);
+    wanted = heed_arena_allocate(heed_tape_arena(tape), (size_t)rows->rows * sizeof *wanted);
+    if (!wanted)
+        return heed_tape_fail(tape, HEED_MEMORY, "no memory for %lld answers",
+                              (long long)rows->rows);
+    memcpy(wanted, batch->wanted, (size_t)rows->rows * sizeof *wanted);
+    for (int64_t k = 0; k < batch->examples; k++)
+        for (int64_t i = rows->offset[k]; i < rows->offset[k + 1]; i++)
+            if (batch->example[k] >= t->first_rehearsed)
+                wanted[i] = HEED_FROM_TEACHER;
+    marked.wanted = wanted;
+    return heed__model_distil(t->model, tape, &marked, t->teacher, weight, nll);
 }

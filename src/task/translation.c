@@ -146,7 +146,8 @@ static heed_status make_model(heed__translation *t, bool new_folder, heed_error 
         return err->status;
     if (new_folder && o->from && take_weights(t, err))
         return err->status;
-    return make_batches(t, err);
+    heed_status status = heed__open_teacher(t, err);
+    return status ? status : make_batches(t, err);
 }
 
 /* ---- the task ---- */
@@ -227,7 +228,7 @@ static heed_status next(void *self, int64_t update, int micros, heed_portion *po
 static heed_tensor *loss(void *self, heed_tape *tape, const heed_pass *pass, double *sum)
 {
     heed__translation *t = self;
-    return heed_model_loss(t->model, tape, &t->micro[pass->micro], pass->weight, sum);
+    return heed__rehearsed_loss(t, tape, &t->micro[pass->micro], pass->weight, sum);
 }
 
 static heed_position tell(void *self)
@@ -249,6 +250,7 @@ static void close_translation(void *self)
     heed__release(&t->allocator, t->micro, (size_t)t->recipe.train.loop.accumulate,
                   sizeof *t->micro);
     heed_model_free(t->model);
+    heed_model_free(t->teacher);
     if (t->target != t->source)
         heed_vocab_free(t->target);
     heed_vocab_free(t->source);

@@ -35,6 +35,8 @@ typedef struct heed__translation {
     heed__names *names;    /* that are not copied; NULL: none are */
     int64_t extra_length;  /* of translations in validation */
     heed_model *model;
+    heed_model *teacher;     /* the model of --from as it was, for what is rehearsed; NULL */
+    int64_t first_rehearsed; /* pair of the corpus */
     heed_batches *batches;
     heed_batch *micro; /* (accumulate) */
     bool told_long;    /* how many pairs are too long */
@@ -72,8 +74,13 @@ heed_status heed__rehearse(heed__translation *t, const char *folder, bool resume
  * --from translates them: source TAB translation, line by line. */
 heed_status heed__own_sample(const heed__translation *t, const heed_corpus *sample,
                              heed__string *out, heed_error *err);
-/* Puts into t->folder the sample that it rehearses, and a new one of the corpus. */
+/* Puts into t->folder what it rehearses, sample and weights, and a new sample of the corpus. */
 heed_status heed__keep_sample(heed__translation *t, heed_error *err);
+/* The teacher, from t->folder. */
+heed_status heed__open_teacher(heed__translation *t, heed_error *err);
+/* heed_model_loss; in rehearsed pairs the answers that are wanted are the teacher's. */
+heed_tensor *heed__rehearsed_loss(const heed__translation *t, heed_tape *tape,
+                                  const heed_batch *batch, double weight, double *nll);
 
 /* ---- translation_text.c ---- */
 heed_status heed__open_corpora(heed__translation *t, heed_error *err);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # from_terms.sh: `heed train --from` teaches the model that comes with heed 20 invented terms from 200 pairs:
-# 18 or more come out right in 20 other sentences, and on other subjects it loses two and a half points of BLEU at
-# most (docs/RESULTS.md).  Two minutes of two cores.  Takes the program as its argument (build/heed otherwise).
+# 18 or more come out right in 20 other sentences, and on other subjects it loses half a point of BLEU at most
+# (docs/RESULTS.md).  Two minutes of two cores.  Takes the program as its argument (build/heed otherwise).
 set -u
 . "$(dirname "$0")/../case.inc"
 tree=$(dirname "$tree")
@@ -57,7 +57,7 @@ right=$(paste out test.de | awk -F '\t' 'index($1, $2) { n++ } END { print n + 0
 [ "$right" -ge 18 ]; verdict $? "$right of 20 terms came out right"
 bleu "$model"; before=$score
 bleu mine; after=$score
-awk -v a="$before" -v b="$after" 'BEGIN { exit !(a > 20 && b > a - 2.5) }'
+awk -v a="$before" -v b="$after" 'BEGIN { exit !(a > 20 && b >= a - 0.5) }'
 verdict $? "BLEU was $before and is $after"
 echo "$right of 20 terms, BLEU $before before, $after after"
 finish
