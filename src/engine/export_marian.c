@@ -79,13 +79,13 @@ static bool order_vocabulary(const heed__export *x, heed__export_vocab *v)
     for (int32_t i = 0; i < v->count; i++)
         if (i != v->ids.eos && i != v->ids.unk && i != v->ids.bos)
             e[n++] = (heed__spm_entry){.from = i};
-    for (; n % 8; n++) {
+    do { /* one at least: see set_largest */
         char *text = heed__export_take(x, 16, 1);
         if (!text)
             return false;
         snprintf(text, 16, "<fill%d>", fill++ % 8);
         e[n] = (heed__spm_entry){.from = -1, .text = text, .type = HEED__PIECE_UNUSED};
-    }
+    } while (++n % 8);
     v->entry = e;
     v->count = n;
     return true;
@@ -272,6 +272,15 @@ static heed__marian_item multiplier_item(const heed__export *x, const char *name
         .name = full, .kind = HEED__MARIAN_FP32, .rank = 1, .cols = 1, .value = one};
 }
 
+/* Marian quantises the output's table anew, so that its largest value becomes 127.  The last piece,
+ * which no text has and whose bias is HEED__NEVER, gets a value that leads to the file's multiplier
+ * again. */
+static void set_largest(const heed__marian_item *item, float *value)
+{
+    const float multiplier = heed__marian_multiplier(item);
+    value[(item->rows - 1) * item->cols] = 127 / multiplier;
+}
+
 /* All tensors and, of an int8 model, their multipliers. */
 static heed__marian_item *list_items(const heed__export *x, bool int8, const char *sample,
                                      int64_t *count)
@@ -283,8 +292,12 @@ static heed__marian_item *list_items(const heed__export *x, bool int8, const cha
     const char *yml = model_yml(x, &size);
     if (!item || !yml || x->err->status)
         return NULL;
-    for (int64_t i = 0; i < x->count; i++)
-        item[n++] = item_of(&x->tensor[i], int8);
+    for (int64_t i = 0; i < x->count; i++) {
+        item[n] = item_of(&x->tensor[i], int8);
+        if (int8 && x->tensor[i].table)
+            set_largest(&item[n], x->tensor[i].value);
+        n++;
+    }
     for (int64_t i = 0; int8 && i < x->count; i++)
         for (int64_t k = 0; k < ranges; k++) {
             const heed__export_tensor *t = &x->tensor[i];

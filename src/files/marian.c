@@ -94,7 +94,7 @@ static heed_status unpack(heed__found *f, heed__found_tensor *t, heed_error *err
     unsigned char *back = heed__found_take(f, n, 1, err);
     if (!back)
         return HEED_MEMORY;
-    const size_t rows = (size_t)t->dim[0], cols = (size_t)t->dim[1];
+    const size_t rows = (size_t)t->dim[0], cols = rows ? (size_t)t->dim[1] : 0;
     for (size_t j = 0; j < cols; j++)
         for (size_t i = 0; i < rows; i++)
             back[i * cols + j] = t->data[j * rows + i];

@@ -76,8 +76,7 @@ static size_t bytes_of(const heed__marian_item *i)
 }
 
 /* Bytes of rows are 0 to 254 there, and pairs of products are added in 16 bits, which saturate
- * where there is no VNNI: two weights that meet may sum to 129, rounded.  Not of embeddings: Marian
- * quantises those of the output anew, by their largest. */
+ * where there is no VNNI: two weights that meet may sum to 129, rounded. */
 #define MOST_PAIR 128
 
 float heed__marian_multiplier(const heed__marian_item *item)
@@ -92,9 +91,7 @@ float heed__marian_multiplier(const heed__marian_item *item)
     }
     if (!(largest > 0))
         return 1;
-    if (item->table || !(pair > 0))
-        return 127 / largest;
-    return fminf(127 / largest, MOST_PAIR / pair);
+    return pair > 0 ? fminf(127 / largest, MOST_PAIR / pair) : 127 / largest;
 }
 
 static void put_int8(struct out *o, const heed__marian_item *i)

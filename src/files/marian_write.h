@@ -20,7 +20,8 @@ typedef struct heed__marian_item {
     bool table;         /* of embeddings */
 } heed__marian_item;
 
-/* The largest |value| becomes 127. */
+/* The largest |value| becomes 127, or less where two that are multiplied side by side would leave
+ * 16 bits. */
 float heed__marian_multiplier(const heed__marian_item *item);
 heed_status heed__marian_write_bin(const char *path, const heed__marian_item *item, int64_t count,
                                    heed_error *err);
