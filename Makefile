@@ -188,14 +188,15 @@ endif
 
 # Tests that are not repeated in a flavour, and why.
 # double: the learning tests and what compares bits or error bounds of float only cost time there, as
-# do hundreds of trainings with one failing call each, which fails whatever the numbers are.
+# do hundreds of trainings with one failing call each and forecasts of two seconds, which go their way
+# whatever the numbers are.
 # sanitized, valgrind: the learning tests are the slow ones; what they run, others run too.  The same
 # goes for the hundreds of kills and the four hundred lines.
 # threads, valgrind: SentencePiece copies a long line of unknown characters once for each of them,
 # which takes for ever where every byte of a copy is looked at; and hundreds of trainings with one
 # failing call each take as long.
 NOT_DOUBLE := test_learning test_threads test_crash test_train_kill test_task_kill test_batching \
-              test_train_files test_train_memory test_set_failures
+              test_train_files test_train_memory test_set_failures test_loop_edges
 NOT_SAN := test_learning test_crash test_train_kill test_task_kill test_batching
 NOT_SLOW := $(NOT_SAN) test_any_line test_train_files test_set_failures
 
