@@ -13,7 +13,7 @@
 
 enum { HEADS = 8, DEPTH = 64, WIDTH = HEADS * DEPTH, TURNS = 2 };
 /* What costs the square of the length stops here. */
-#define LONGEST_DENSE 8192
+#define LONGEST_QUADRATIC 8192
 /* Exponents are fitted to lengths from here on. */
 #define FIT_FROM 2048
 
@@ -32,6 +32,10 @@ static const char *const usual[] = {"global",
                                     "bpt:4",
                                     "block-image:64:8",
                                     "axial:64:heads",
+                                    "top-k:16",
+                                    "top-k:16:approximate",
+                                    "lsh:64:2",
+                                    "routing:64",
                                     "elu",
                                     "performer",
                                     "rfa",
@@ -45,7 +49,7 @@ struct point {
 struct row {
     const char *text;
     heed_attend_options options;
-    bool dense;
+    bool dense, quadratic;
     struct point at[BENCH_ATTENTION_LENGTHS];
 };
 
@@ -67,7 +71,9 @@ static bool read_row(struct row *r, const char *text, bool causal)
                 second.text, third.text);
         return false;
     }
+    const heed_term *term = &r->options.pattern.term[0];
     r->dense = strcmp(text, "global") == 0;
+    r->quadratic = r->dense || (term->kind == HEED_PATTERN_TOP_K && term->number[1] == 0);
     return true;
 }
 
@@ -247,7 +253,7 @@ bool bench_attention_rows(const bench_attention_settings *s)
     for (int at = 0; at < count; at++) {
         for (int k = 0; k < TURNS; k++)
             for (int i = 0; i < rows; i++)
-                if ((!row[i].dense || lengths[at] <= LONGEST_DENSE) &&
+                if ((!row[i].quadratic || lengths[at] <= LONGEST_QUADRATIC) &&
                     !turn(&row[i], at, lengths[at], s->common.threads))
                     return false;
         for (int i = 0; i < rows; i++)

@@ -31,7 +31,7 @@ static int band_ranges(const void *context, int head, int64_t i, int64_t queries
                               (int32_t)(i + BAND / 2 < keys ? i + BAND / 2 : keys), 1, 1};
     return 1;
 }
-static const heed_key_pattern band = {band_ranges, NULL, 1, true};
+static const heed_key_pattern band = {.ranges = band_ranges, .most = 1, .same_heads = true};
 
 static double attention_both(void *context)
 {

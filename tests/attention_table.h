@@ -20,8 +20,21 @@
 
 /* ---- what a pattern lets a query see ---- */
 
+/* One head of one segment in double, rows without gaps: q (T,Dk), k (S,Dk), v (S,Dv). */
+struct form_head {
+    const heed_attend_layer *layer;
+    int head; /* of the queries */
+    bool causal;
+    int64_t t, s, dk, dv;
+    const double *q, *k, *v;
+    const double *gate; /* (S) of the head of keys; NULL: none */
+    /* q and k as they are while differences move them: what is chosen by them stays. */
+    const double *still_q, *still_k;
+};
+
 /* Query i and key j of a segment; n: the numbers of the pattern's term. */
 struct form_pair {
+    const struct form_head *h; /* what patterns by content look at */
     const int64_t *n;
     int head, layer;
     int64_t i, j, queries, keys;
@@ -185,6 +198,133 @@ static inline bool lets_axial(const struct form_pair *p)
            (form_part(p, p->n[1], 1) && i % x == p->j % x);
 }
 
+/* ---- what a query sees by content ---- */
+
+static inline double form_dot(const double *x, const double *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+/* Those of `n` that come before number `which` are fewer than k: larger, or as large and earlier.
+ */
+static inline bool form_among(const double *x, int64_t n, int64_t which, int64_t k)
+{
+    int64_t before = 0;
+    for (int64_t i = 0; i < n; i++)
+        before += x[i] > x[which] || (x[i] == x[which] && i < which);
+    return before < k;
+}
+
+#define FORM_KEYS 128
+/* The largest products with the landmarks 0, 1, 4, 9, ... below `limit`: which one's. */
+static inline int64_t form_landmark(const struct form_head *h, const double *x, int64_t limit,
+                                    const bool *passed)
+{
+    int64_t best = -1;
+    double most = -INFINITY;
+    for (int64_t n = 0; n * n < limit; n++) {
+        const double *k = h->k + n * n * h->dk;
+        const double product = form_dot(x, k, h->dk) / sqrt(form_dot(k, k, h->dk));
+        if (product > most && !(passed && passed[n])) {
+            most = product;
+            best = n;
+        }
+    }
+    return best;
+}
+
+static inline bool lets_top_k(const struct form_pair *p)
+{
+    const struct form_head *h = p->h;
+    const int64_t limit = p->causal && p->i + 1 < p->keys ? p->i + 1 : p->keys;
+    double product[FORM_KEYS] = {0};
+    bool open[FORM_KEYS] = {false};
+    int64_t looked = 0;
+    for (int64_t j = 0; j < limit; j++)
+        product[j] = p->n[1] ? -INFINITY : form_dot(h->q + p->i * h->dk, h->k + j * h->dk, h->dk);
+    while (p->n[1] && looked < 8 * p->n[0] && looked < limit) {
+        const int64_t file = form_landmark(h, h->q + p->i * h->dk, limit, open);
+        open[file] = true;
+        for (int64_t j = 0; j < limit; j++)
+            if (form_landmark(h, h->k + j * h->dk, j + 1, NULL) == file) {
+                product[j] = form_dot(h->q + p->i * h->dk, h->k + j * h->dk, h->dk);
+                looked++;
+            }
+    }
+    return p->j < limit && product[p->j] > -INFINITY && form_among(product, limit, p->j, p->n[0]);
+}
+
+/* The bucket of row i in a round, said as the largest of products with R's rows and their
+ * opposites: what is drawn is known only from where it is drawn. */
+static inline int64_t form_bucket(const struct form_pair *p, int64_t round, int64_t i)
+{
+    heed_real r[FORM_KEYS * 8];
+    double x[FORM_KEYS];
+    const int64_t half = p->n[0] / 2, d = p->h->dk;
+    heed__lsh_directions(r, p->layer, p->head, round, p->n[0], d);
+    for (int64_t b = 0; b < half; b++) {
+        double row[8];
+        for (int64_t k = 0; k < d; k++)
+            row[k] = (double)r[b * d + k];
+        x[b] = form_dot(row, p->h->q + i * d, d);
+        x[half + b] = -x[b];
+    }
+    for (int64_t b = 0; b < 2 * half; b++)
+        if (form_among(x, 2 * half, b, 1))
+            return b;
+    return 0;
+}
+
+static inline bool lets_lsh(const struct form_pair *p)
+{
+    const int64_t chunk = (p->keys + p->n[0] - 1) / p->n[0];
+    for (int64_t r = 0; r < p->n[1]; r++) {
+        const int64_t of_i = form_bucket(p, r, p->i), of_j = form_bucket(p, r, p->j);
+        int64_t place_i = 0, place_j = 0;
+        for (int64_t x = 0; x < p->keys; x++) {
+            const int64_t of_x = form_bucket(p, r, x);
+            place_i += of_x < of_i || (of_x == of_i && x < p->i);
+            place_j += of_x < of_j || (of_x == of_j && x < p->j);
+        }
+        if (place_i / chunk == place_j / chunk || place_i / chunk == place_j / chunk + 1)
+            return true;
+    }
+    return false;
+}
+
+/* x, centred, against centroid c: its length does not matter beside others of one centroid. */
+static inline double form_routed(const struct form_pair *p, const double *x, int64_t c)
+{
+    const int64_t d = p->h->dk;
+    const heed_real *mu = heed__row(p->h->layer->centroids, p->head * p->n[0] + c);
+    double mean = 0, sum = 0, square = 0;
+    for (int64_t i = 0; i < d; i++)
+        mean += x[i] / (double)d;
+    for (int64_t i = 0; i < d; i++) {
+        sum += (double)mu[i] * (x[i] - mean);
+        square += (x[i] - mean) * (x[i] - mean);
+    }
+    return sum / sqrt(square);
+}
+
+static inline bool lets_routing(const struct form_pair *p)
+{
+    const int64_t members = (p->keys + p->n[0] - 1) / p->n[0];
+    for (int64_t c = 0; c < p->n[0]; c++) {
+        double q[FORM_KEYS], k[FORM_KEYS];
+        for (int64_t x = 0; x < p->keys; x++) {
+            q[x] = form_routed(p, p->h->q + x * p->h->dk, c);
+            k[x] = form_routed(p, p->h->k + x * p->h->dk, c);
+        }
+        if (form_among(q, p->keys, p->i, members) && form_among(k, p->keys, p->j, members))
+            return true;
+    }
+    return false;
+}
+
 /* A pattern without a row here has no proof. */
 static const struct {
     const char *name;
@@ -204,10 +344,12 @@ static const struct {
     {"bpt", lets_bpt},
     {"block-image", lets_block_image},
     {"axial", lets_axial},
+    {"top-k", lets_top_k},
+    {"lsh", lets_lsh},
+    {"routing", lets_routing},
 };
 
-/* Whether a union of terms lets query p->i see key p->j. */
-static inline bool form_sees(const heed_slot_spec *pattern, struct form_pair p)
+static inline bool form_union(const heed_slot_spec *pattern, struct form_pair p)
 {
     const heed_slot_spec full = heed__slot_complete(HEED_SLOT_PATTERN, pattern);
     bool seen = pattern->count == 0;
@@ -226,19 +368,22 @@ static inline bool form_sees(const heed_slot_spec *pattern, struct form_pair p)
     return seen;
 }
 
-/* ---- forms that are no softmax over keys ---- */
+/* Whether a union of terms lets query p->i see key p->j.  By content a query that sees nothing else
+ * sees itself; where keys are the queries, only then. */
+static inline bool form_sees(const heed_slot_spec *pattern, struct form_pair p)
+{
+    const heed__content *content = heed__content_of(pattern);
+    const int64_t i = p.i;
+    const bool own = p.j == i;
+    bool seen = !(content && content->shares_keys && own) && form_union(pattern, p);
+    if (!content || !own || seen)
+        return seen;
+    for (p.j = 0; p.j < p.keys && !seen; p.j++)
+        seen = p.j != i && form_union(pattern, p);
+    return !seen;
+}
 
-/* One head of one segment in double, rows without gaps: q (T,Dk), k (S,Dk), v (S,Dv). */
-struct form_head {
-    const heed_attend_layer *layer;
-    int head; /* of the queries */
-    bool causal;
-    int64_t t, s, dk, dv;
-    const double *q, *k, *v;
-    const double *gate; /* (S) of the head of keys; NULL: none */
-    /* q and k as they are while differences move them: what is chosen by them stays. */
-    const double *still_q, *still_k;
-};
+/* ---- forms that are no softmax over keys ---- */
 
 /* phi(q) sum phi(k) v^T / (phi(q) sum phi(k) + 1e-6), phi = elu + 1: pair by pair. */
 static inline void mix_elu(const struct form_head *h, double *y)
@@ -616,6 +761,16 @@ static const struct attention_form attention_forms[] = {
     {.pattern = "axial:9", .layer = 1},
     {.pattern = "axial:5:merged", .kv_heads = 2},
     {.pattern = "axial:20:heads"},
+    {.pattern = "top-k:5"},
+    {.pattern = "top-k:3+band:2", .kv_heads = 2, .memory = "persistent:2", .bias = "table:3"},
+    {.pattern = "top-k:1:approximate"},
+    {.pattern = "top-k:4:approximate", .kv_heads = 1},
+    {.pattern = "lsh:4:2"},
+    {.pattern = "lsh:6:1+global:1", .bias = "alibi", .layer = 1},
+    {.pattern = "lsh:1:1", .memory = "persistent:1"},
+    {.pattern = "routing:1", .kv_heads = 2},
+    {.pattern = "routing:5"},
+    {.pattern = "routing:3+band:2", .kv_heads = 2},
     {.bias = "alibi", .kv_heads = 1},
     {.bias = "table:3", .pattern = "band:7"},
     {.memory = "persistent:3"},

@@ -118,12 +118,12 @@ run list attention
 exits 0; says '^score$'; says '^  additive  *v.tanh(W q + U k)$'; quiet_err
 says '^  *Luong et al. 2015; costs .*; can: cross cache weights heads widths$'; says '^  band:W  '
 says '^  strided:L\[:merged|heads|layers\]  '
-[ "$(grep -c '; can: ' out)" = 43 ]; verdict $? 'not 43 mechanisms'
+[ "$(grep -c '; can: ' out)" = 46 ]; verdict $? 'not 46 mechanisms'
 
 # Catches a list that programs cannot read, a row that it leaves out, a picture that is none.
 run list attention --json
-exits 0; quiet_err; [ "$(grep -c '^{"slot":"[a-z]*","name":".*","can":\[".*"\],"paper":".*}$' out)" = 43 ]
-verdict $? 'not 43 objects'
+exits 0; quiet_err; [ "$(grep -c '^{"slot":"[a-z]*","name":".*","can":\[".*"\],"paper":".*}$' out)" = 46 ]
+verdict $? 'not 46 objects'
 says '^{"slot":"pattern","name":"strided",.*"example":"strided:6"}$'
 run list attention --output patterns.svg
 exits 0; quiet_out; quiet_err; [ "$(grep -c 'class="frame"' patterns.svg)" -ge 28 ]; verdict $? 'not 28 patterns'

@@ -35,6 +35,11 @@ done
 copies 980 longformer --attention-pattern longformer:6:1
 copies 980 poolingformer --attention-memory poolingformer:4:2
 copies 850 probsparse --attention-queries probsparse:1
+# Catches a choice of keys that does not follow what is learned, or that decoding makes otherwise.
+copies 950 top-k --attention-pattern top-k:2 --max-updates 400
+copies 950 top-k --attention-pattern top-k:1:approximate+band:3 --max-updates 400
+copies 950 lsh --attention-pattern lsh:2:2 --max-updates 400
+copies 850 routing --attention-pattern routing:2 --max-updates 400
 
 # Catches running sums that forget, or see what comes later; the state of a row that decodes.
 copies 850 elu --attention-normaliser elu --positions rotary --max-updates 400

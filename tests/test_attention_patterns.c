@@ -118,7 +118,8 @@ static struct call call_new(const struct form *f, int threads, double dropout)
                                        HEED_SHAPE(SHARED, g * DK),   HEED_SHAPE(SHARED, g * DV),
                                        HEED_SHAPE(1, 97, 97)};
     const bool there[INPUTS] = {true, true, true, f->distance, f->shared, f->shared, f->bias};
-    const heed_key_pattern pattern = {band_ranges, f, 2, true};
+    const heed_key_pattern pattern = {
+        .ranges = band_ranges, .context = f, .most = 2, .same_heads = true};
     c.s = heed_segments_new(heed_tape_arena(c.t), B, lengths);
     for (int i = 0; i < INPUTS; i++)
         if (there[i]) {
@@ -341,7 +342,8 @@ static void segments_do_not_meet(void **state)
         const int64_t first = c.s->offset[3], size = lengths[3] * HEADS * DV;
         real *before = malloc((size_t)size * sizeof *before);
         memcpy(before, heed_tensor_data(c.y) + first * HEADS * DV, (size_t)size * sizeof *before);
-        const heed_key_pattern pattern = {band_ranges, &forms[n], 2, true};
+        const heed_key_pattern pattern = {
+            .ranges = band_ranges, .context = &forms[n], .most = 2, .same_heads = true};
         for (int i = Q; i <= V; i++)
             for (int64_t row = 0; row < ROWS; row++)
                 for (int64_t col = 0; col < heed_tensor_cols(c.in[i]); col++)
@@ -419,7 +421,8 @@ static void memory_is_linear(void **state)
 {
     (void)state;
     static const struct form f = {"band", .band = 32};
-    const heed_key_pattern pattern = {band_ranges, &f, 2, true};
+    const heed_key_pattern pattern = {
+        .ranges = band_ranges, .context = &f, .most = 2, .same_heads = true};
     for (int banded = 0; banded < 2; banded++) {
         const heed_key_pattern *p = banded ? &pattern : NULL;
         const int64_t half = run_length(1000, true, false, p, 0, NULL);
@@ -435,7 +438,8 @@ static void work_is_linear(void **state)
     (void)state;
     enum { N = 3000 };
     static const struct form f = {"band", .band = 32};
-    const heed_key_pattern pattern = {band_ranges, &f, 2, true};
+    const heed_key_pattern pattern = {
+        .ranges = band_ranges, .context = &f, .most = 2, .same_heads = true};
     const int64_t n = N;
     heed_attention_counts counts;
     heed_tape *t = heed_tape_new(NULL, NULL);
@@ -470,7 +474,7 @@ static void wild_patterns_stay_inside(void **state)
     heed_tensor *x = heed_input(t, HEED_SHAPE(5, 4), NULL);
     for (int i = 0; i < 20; i++)
         heed_tensor_data(x)[i] = value(i, 70);
-    const heed_key_pattern wild = {wild_ranges, NULL, 2, true};
+    const heed_key_pattern wild = {.ranges = wild_ranges, .most = 2, .same_heads = true};
     heed_tensor *all = heed_attention(t, x, x, x, s, s, &(heed_attention_options){.heads = 2});
     heed_tensor *y =
         heed_attention(t, x, x, x, s, s, &(heed_attention_options){.heads = 2, .pattern = &wild});
@@ -487,7 +491,7 @@ static void wrong_forms_are_named(void **state)
     const heed_segments *s = heed_segments_new(heed_tape_arena(t), 1, &n);
     heed_tensor *x = heed_input(t, HEED_SHAPE(4, 6), NULL);
     heed_tensor *half = heed_input(t, HEED_SHAPE(4, 2), NULL);
-    const heed_key_pattern none = {NULL, NULL, 1, true};
+    const heed_key_pattern none = {.most = 1};
     const struct {
         heed_attention_options o;
         const char *text;

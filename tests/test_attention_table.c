@@ -133,7 +133,8 @@ struct truth {
 
 static struct form_pair pair_of(const struct form_head *h, int64_t i, int64_t j)
 {
-    return (struct form_pair){.layer = h->layer->options.layer,
+    return (struct form_pair){.h = h,
+                              .layer = h->layer->options.layer,
                               .head = h->head,
                               .i = i,
                               .j = j,
@@ -226,6 +227,31 @@ static int64_t softmax_truth(const struct form_head *h, double *y, const double 
     return pairs;
 }
 
+/* The same where the keys are the queries, made as long as 1. */
+static int64_t shared_truth(const struct form_head *h, double *y, const double *dy,
+                            double *grad[INPUTS])
+{
+    const int64_t d = h->dk;
+    double *u = malloc((size_t)(h->t * d + 1) * sizeof *u);
+    struct form_head shared = *h;
+    for (int64_t i = 0; i < h->t; i++)
+        for (int64_t k = 0; k < d; k++)
+            u[i * d + k] = h->q[i * d + k] / sqrt(form_dot(h->q + i * d, h->q + i * d, d));
+    shared.k = u;
+    const int64_t pairs = softmax_truth(&shared, y, dy, grad);
+    for (int64_t i = 0; i < h->t; i++) {
+        double *g = grad[K] + i * d, *to = grad[Q] + i * d;
+        const double along = form_dot(g, u + i * d, d),
+                     length = sqrt(form_dot(h->q + i * d, h->q + i * d, d));
+        for (int64_t k = 0; k < d; k++) {
+            to[k] += (g[k] - along * u[i * d + k]) / length;
+            g[k] = 0;
+        }
+    }
+    free(u);
+    return pairs;
+}
+
 static double product_of(const struct run *r, const struct form_head *h, double *y,
                          const double *dy)
 {
@@ -295,8 +321,11 @@ static void true_head(const struct run *r, struct truth *out, int64_t row, int64
     for (int64_t i = 0; i < t; i++)
         for (int64_t d = 0; d < DV; d++)
             dy[i * DV + d] = (double)(heed_real)value((row + i) * HEADS * DV + head * DV + d, 40);
+    const heed__content *content = heed__content_of(&r->l.options.pattern);
     if (r->form->mix)
         mix_truth(r, &h, y, dy, grad);
+    else if (content && content->shares_keys)
+        out->pairs += shared_truth(&h, y, dy, grad);
     else
         out->pairs += softmax_truth(&h, y, dy, grad);
     add_columns(out->y, y, HEADS * DV, row, t, head, DV);
@@ -420,9 +449,10 @@ static void check_gradients(struct run *r, int number)
 {
     static const char *const names[INPUTS] = {"queries", "keys", "values"};
     (void)number;
-    /* Differences of a phi with a kink would need inputs that stay away from it; the oracle has
-     * been differentiated at these. */
-    for (int i = 0; r->form->mix && i < INPUTS; i++)
+    /* Differences of a phi with a kink, or of a choice, would need inputs that stay away from it;
+     * the oracle has been differentiated at these. */
+    const bool kinks = r->form->mix || heed__content_of(&r->l.options.pattern);
+    for (int i = 0; kinks && i < INPUTS; i++)
         assert_int_equal(heed_params_freeze(r->p, names[i], NULL), HEED_OK);
     if (r->l.span) { /* must stay between 0 and 1, and away from kinks: check_span */
         check_span(r);

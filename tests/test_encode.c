@@ -198,10 +198,11 @@ static void check_model(const heed_model_config *config, bool bits)
     struct input *in = new_input(config);
     heed_engine *e = new_engine(m), *int8 = NULL;
     check_tape(e, m, in, bits ? 2 : 1);
-    /* Compressed memories and queries that others ask for are not packed: their models answer by
-     * their own layers. */
+    /* Compressed memories, queries that others ask for and patterns by content are not packed:
+     * their models answer by their own layers. */
     assert_int_equal(!e->weights, heed__slot_kind(&config->attention.memory) >= HEED_MEMORY_MCA ||
-                                      heed__slot_kind(&config->attention.queries));
+                                      heed__slot_kind(&config->attention.queries) ||
+                                      heed__content_term(&config->attention.pattern));
     if (e->weights) {
         int8 = new_int8_engine(m);
         if (bits) {

@@ -37,11 +37,13 @@ static heed_batch make_batch(heed_arena *arena, uint64_t first)
                         .wanted_count = B * T};
 }
 
-static void learn_to_count(const char *normaliser)
+static void learn_to_count(const char *pattern, const char *normaliser)
 {
     heed_model_config c;
     heed_model_defaults(&c, NULL);
     c.attention.dropout = 0;
+    assert_int_equal(heed_slot_parse(HEED_SLOT_PATTERN, pattern, &c.attention.pattern, NULL),
+                     HEED_OK);
     assert_int_equal(
         heed_slot_parse(HEED_SLOT_NORMALISER, normaliser, &c.attention.normaliser, NULL), HEED_OK);
     c.arch = HEED_ARCH_DECODER;
@@ -79,10 +81,16 @@ static void counts_on(void **state)
 {
     static const char *const normalisers[] = {"soft",         "elu",   "performer:32",
                                               "rfa:32:gated", "delta", "delta:1"};
+    static const char *const patterns[] = {"top-k:3", "top-k:1:approximate+band:3", "lsh:2:2",
+                                           "routing:2"};
     (void)state;
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        print_message("    %s\n", patterns[i]);
+        learn_to_count(patterns[i], "soft");
+    }
     for (size_t i = 0; i < sizeof normalisers / sizeof *normalisers; i++) {
         print_message("    %s\n", normalisers[i]);
-        learn_to_count(normalisers[i]);
+        learn_to_count("global", normalisers[i]);
     }
 }
 

@@ -104,6 +104,9 @@ typedef enum heed_pattern_kind {
     HEED_PATTERN_AXIAL,       /* rows of X pixels: the query's row and its column */
     HEED_PATTERN_LONGFORMER,  /* a band, and G positions with projections of their own: a sublayer
                                  of its own */
+    HEED_PATTERN_TOP_K,       /* the K keys with the largest q.k, or most of them */
+    HEED_PATTERN_LSH,         /* k = q/|q|: neighbours in the order of hashes, in ROUNDS of them */
+    HEED_PATTERN_ROUTING,     /* C clusters of equal size, whose centroids move */
 } heed_pattern_kind;
 typedef enum heed_score_kind {
     HEED_SCORE_SCALED_DOT, /* q.k / sqrt(Dk) */
@@ -193,6 +196,7 @@ typedef struct heed_attend_layer {
     heed_tensor *directions;              /* performer, rfa: (M,Dk), state */
     heed_tensor *widths;    /* rfa: (KvHeads*Dk) what unit vectors are multiplied with */
     heed_tensor *gate_bias; /* rfa with gates: (KvHeads) */
+    heed_tensor *centroids; /* routing: (H*C,Dk), state that moves */
 } heed_attend_layer;
 /* Refuses what does not go together, and names what would. */
 void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_options *options);
@@ -264,7 +268,8 @@ typedef struct heed_mha_options {
                                  input.  Without cross */
     double rotary_base;       /* 0 means 10000 */
 } heed_mha_options;
-/* Self-attention makes q, k and v in one product (qkv), cross-attention k and v in one (kv). */
+/* Self-attention makes q, k and v in one product (qkv), cross-attention k and v in one (kv).  With
+ * lsh, whose keys are the queries, there is no K. */
 typedef struct heed_mha_layer {
     heed_mha_options options;
     heed_linear_layer qkv; /* self: (D, H*Dk + KvHeads*(Dk+Dv)), and KvHeads more of gates */

@@ -260,13 +260,18 @@ typedef struct heed_key_range {
 /* Which keys a query sees, computed where it is needed and never stored.  ranges() gives those of
  * query i of a segment of `queries` and `keys` (both counted), in this head, and returns how many
  * ranges it wrote, at most `most`.  Each lies in 0..keys and begins at or behind the end of the one
- * before.  It is called from several threads at once, and twice must give the same. */
+ * before.  list(), in its place, is for keys that follow from more than positions and stand
+ * anywhere: it writes those of query i of segment number `segment`, in ascending order, and returns
+ * how many.  They are called from several threads at once, and twice must give the same. */
 typedef struct heed_key_pattern {
     int (*ranges)(const void *context, int head, int64_t i, int64_t queries, int64_t keys,
                   heed_key_range *out);
     const void *context; /* borrowed until heed_tape_reset; the pattern itself is copied */
     int most;
     bool same_heads; /* every head has the ranges of head 0 */
+    int64_t (*list)(const void *context, int64_t segment, int head, int64_t i, void *room,
+                    int32_t *out);
+    size_t room; /* bytes that list() has to itself, zeros at first, aligned to 64 */
 } heed_key_pattern;
 
 /* What a call computed.  pairs: of a query and a key that met in a softmax, over all heads, shared

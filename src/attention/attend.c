@@ -41,6 +41,7 @@ void heed_attend_build(heed_attend_layer *l, heed_scope s, const heed_attend_opt
     heed__local_p_build(l, s);
     heed__bias_build(l, s);
     heed__span_build(l, s);
+    heed__content_build(l, s);
     const heed__memory_form *form = heed__memory_form_of(o);
     if (heed__sublayer_row(o))
         heed__scope_fail(s, HEED_ARGUMENT,
@@ -83,16 +84,19 @@ static int ranges_of_blocks(const void *context, int head, int64_t i, int64_t qu
     return heed__pattern_ranges(&b->options.pattern, &q, out);
 }
 
-/* The layer's pattern, or that of the spans as they are now, or one of blocks; ranges NULL: all
- * keys.  False after an error of the tape. */
-static bool pattern_of(heed_tape *t, const heed_attend_layer *l, int64_t keys, int64_t by,
+/* The layer's pattern, or that of the spans as they are now, or one of blocks; neither ranges nor
+ * list: all keys.  False after an error of the tape. */
+static bool pattern_of(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                       const heed_memory *m, const heed_segments *queries, bool causal, int64_t by,
                        heed_key_pattern *p)
 {
     const heed_attend_options *o = &l->options;
     *p = (heed_key_pattern){0};
     if (!l->span && heed__pattern_is_whole(&o->pattern))
         return true;
-    *p = heed__key_pattern(o, keys);
+    if (heed__content_of(&o->pattern))
+        return heed__content_choose(t, l, q, m, queries, causal, p);
+    *p = heed__key_pattern(o, m->segments->longest);
     if (!l->span && by == 1)
         return true;
     struct blocks *b = heed_arena_allocate(heed_tape_arena(t), sizeof *b);
@@ -103,7 +107,7 @@ static bool pattern_of(heed_tape *t, const heed_attend_layer *l, int64_t keys, i
     *b = (struct blocks){*o, by};
     if (l->span) {
         b->options.pattern = heed__span_pattern(o, heed__span_reach(o, heed_tensor_data(l->span)));
-        *p = heed__key_pattern(&b->options, keys);
+        *p = heed__key_pattern(&b->options, m->segments->longest);
     } else {
         p->ranges = ranges_of_blocks;
         p->context = b;
@@ -121,10 +125,13 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
     const heed__memory_form *form = heed__memory_form_of(o);
     heed_memory m = *memory;
     heed__compressed compressed = {.by = 1};
+    const heed__content *content = heed__content_of(&o->pattern);
     heed_key_pattern pattern;
+    if (content && content->shares_keys)
+        m.keys = heed_unit(t, q, o->heads, HEED__COSINE_EPS);
     if (form && form->compress && !form->compress(t, l, &m, p->queries, causal, &compressed))
         return NULL;
-    if (!pattern_of(t, l, m.segments->longest, compressed.by, &pattern))
+    if (!pattern_of(t, l, q, &m, p->queries, causal, compressed.by, &pattern))
         return NULL;
     return heed_attention(
         t, q, m.keys, m.values, p->queries, m.segments,
@@ -134,7 +141,7 @@ static heed_tensor *attend_fused(heed_tape *t, const heed_attend_layer *l, heed_
             .causal = causal && !(form && form->compress),
             .scale = score->scaled ? 0 : 1,
             .dropout = o->dropout,
-            .pattern = pattern.ranges ? &pattern : NULL,
+            .pattern = pattern.ranges || pattern.list ? &pattern : NULL,
             .visible = compressed.visible,
             .bias = extra->bias,
             .distance_bias = heed__bias_by_distance(
@@ -241,6 +248,11 @@ heed_tensor *heed_attend(heed_tape *t, const heed_attend_layer *l, heed_tensor *
     if (!o->single && heed__attend_can(o) & HEED_CAN_FUSED && memory->values &&
         !extra->log_weights && (!extra->place || heed__pattern_is_whole(&o->pattern)))
         return attend_fused(t, l, asked, memory, causal, &p, extra);
+    if (heed__content_of(&o->pattern))
+        return heed_tape_fail(
+            t, HEED_ARGUMENT,
+            "attention: what a pattern by content sees is mixed at once: it needs "
+            "values, and has no log-weights");
     if (!heed__pattern_windows(t, l, q, extra->place, &p, &gate, &mask))
         return NULL;
     return attend_by_parts(t, l, asked, memory, gate, mask, &p, extra);

@@ -39,6 +39,38 @@ typedef struct heed__pattern {
     bool (*by_head)(const heed_term *term); /* heads see different keys; NULL: never */
 } heed__pattern;
 
+/* One head of one segment of the batch at hand, for patterns by content. */
+typedef struct heed__content_head {
+    const heed_attend_layer *layer;
+    const heed_term *term;
+    const void *common; /* what prepare() made */
+    int head;
+    int64_t t, s, d; /* queries, keys, and the columns of both */
+    bool causal;
+    const heed_real *q, *k;
+    int64_t q_ld, k_ld; /* from row to row */
+} heed__content_head;
+/* A pattern by content chooses for each batch: choose() writes what it has chosen, for each head of
+ * each segment apart, and mark() says from that alone what a query sees.  What has no choice to
+ * make is NULL. */
+typedef struct heed__content {
+    /* Keys are the queries, made as long as 1, and the layer's are not read; a query sees itself
+     * only if it sees nothing else. */
+    bool shares_keys;
+    void (*build)(heed_attend_layer *l, const heed_term *term, heed_scope s);
+    /* What all heads and segments have in common, in the tape's arena; NULL: memory is short. */
+    void *(*prepare)(heed_tape *t, const heed_attend_layer *l, const heed_term *term);
+    /* Bytes that choose() writes, and that it needs besides. */
+    size_t (*size)(const heed_term *term, int64_t t, int64_t s);
+    size_t (*scratch)(const heed_term *term, int64_t t, int64_t s, int64_t d);
+    void (*choose)(const heed__content_head *h, void *chosen, void *scratch);
+    /* Sets the bits of the keys that query i sees; later ones than a causal query may see are cut
+     * by who asks. */
+    void (*mark)(const heed__content_head *h, const void *chosen, int64_t i, uint64_t *bits);
+    /* After all heads of a segment of a tape that trains: state that moves. */
+    void (*learn)(heed_tape *t, const heed__content_head *heads, int count, void *const *chosen);
+} heed__content;
+
 /* What a normaliser that forms no weights does with queries, keys and values: sums, which it
  * divides, or the delta rule. */
 typedef struct heed__linear_form {
@@ -77,7 +109,8 @@ typedef struct heed__memory_form {
 typedef struct heed__slot_row {
     heed_attention_info info;
     const heed__score *score;     /* of scores */
-    const heed__pattern *pattern; /* of patterns; NULL where keys depend on more than positions */
+    const heed__pattern *pattern; /* of patterns; NULL where keys depend on more than positions: */
+    const heed__content *content; /* of patterns by content */
     heed__linear_form (*linear)(const heed_term *term); /* of normalisers that form no weights */
     /* Refuses numbers that do not go together; NULL: all do. */
     heed_status (*check)(const heed_term *term, heed_error *err);
@@ -119,6 +152,9 @@ typedef struct heed__slot_row {
     X(pattern_block_image)                                                                         \
     X(pattern_axial)                                                                               \
     X(pattern_longformer)                                                                          \
+    X(pattern_top_k)                                                                               \
+    X(pattern_lsh)                                                                                 \
+    X(pattern_routing)                                                                             \
     X(score_scaled_dot)                                                                            \
     X(score_dot)                                                                                   \
     X(score_general)                                                                               \
@@ -215,6 +251,36 @@ static inline int heed__pattern_part(int64_t how, const heed__pattern_query *q)
 #define HEED__MOST_DRAWN 64
 int heed__pattern_draw(const heed__pattern_query *q, int64_t at, int64_t count, int64_t n,
                        int64_t out[HEED__MOST_DRAWN]);
+
+/* ---- patterns by content: pattern_content.c ---- */
+
+/* The term whose row chooses by content, of which there is at most one; NULL: none. */
+const heed_term *heed__content_term(const heed_slot_spec *pattern);
+const heed__content *heed__content_of(const heed_slot_spec *pattern);
+/* What does not go with it. */
+heed_status heed__content_check(const heed_attend_options *o, heed_error *err);
+void heed__content_build(heed_attend_layer *l, heed_scope s);
+/* The pattern's lists for this batch; q and the memory's keys are what is multiplied.  False after
+ * an error of the tape. */
+bool heed__content_choose(heed_tape *t, const heed_attend_layer *l, heed_tensor *q,
+                          const heed_memory *m, const heed_segments *queries, bool causal,
+                          heed_key_pattern *out);
+static inline void heed__mark(uint64_t *bits, int64_t key)
+{
+    bits[key / 64] |= (uint64_t)1 << key % 64;
+}
+/* to (n,M) = x (n,d) y (M,d)^T for n of up to HEED__FEW_ROWS rows: the same numbers wherever a row
+ * stands. */
+#define HEED__FEW_ROWS 16
+void heed__few_products(heed_real *to, int64_t to_ld, const heed_real *x, int64_t x_ld,
+                        const heed_real *y, int64_t y_ld, int64_t n, int64_t m, int64_t d);
+
+/* pattern_lsh.c: R of a round, and the buckets of t rows of x, products (HEED__FEW_ROWS, BUCKETS)
+ * being scratch. */
+void heed__lsh_directions(heed_real *to, int layer, int head, int64_t round, int64_t buckets,
+                          int64_t d);
+void heed__lsh_buckets(int32_t *bucket, const heed_real *x, int64_t ld, int64_t t,
+                       const heed_real *direction, int64_t buckets, int64_t d, heed_real *products);
 
 /* What local-p needs; then each query's predicted place p (N,H), in keys, and what its weights are
  * multiplied with. */

@@ -62,6 +62,19 @@ static int64_t gate_columns(const heed_mha_options *o)
     return heed__linear_form_of(&attend, &form) && form.gated ? o->kv_heads : 0;
 }
 
+/* Whether the queries are the keys. */
+static bool shares_keys(const heed_mha_options *o)
+{
+    const heed__content *content = heed__content_of(&o->pattern);
+    return !o->cross && content && content->shares_keys;
+}
+
+/* Columns of keys in the product of self-attention. */
+static int64_t key_columns(const heed_mha_options *o)
+{
+    return shares_keys(o) ? 0 : o->kv_heads * o->d_k;
+}
+
 void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *options)
 {
     if (!l)
@@ -86,7 +99,7 @@ void heed_mha_build(heed_mha_layer *l, heed_scope s, const heed_mha_options *opt
                           HEED_IDENTITY, o->bias);
     } else {
         heed_linear_build(&l->qkv, heed_scope_enter(s, "qkv"), o->d,
-                          h * o->d_k + g * (o->d_k + o->d_v) + gates, HEED_IDENTITY, o->bias);
+                          h * o->d_k + key_columns(o) + g * o->d_v + gates, HEED_IDENTITY, o->bias);
     }
     heed_attend_build(&l->attend, heed_scope_enter(s, "score"),
                       &(heed_attend_options){.score = o->score,
@@ -121,13 +134,13 @@ static heed_tensor *attend(heed_tape *t, const heed_mha_layer *l, heed_tensor *q
     return heed_linear_apply(t, &l->out, heed_attend(t, &l->attend, q, &memory, queries, extra));
 }
 
-/* Queries and keys (N, (H+KvHeads)*Dk), turned by their positions. */
+/* Queries and keys, head beside head, turned by their positions. */
 static heed_tensor *turn(heed_tape *t, const heed_mha_options *o, heed_tensor *qk,
                          const heed_segments *rows)
 {
     return heed_rotary(
         t, qk, rows,
-        &(heed_rotary_options){.heads = o->heads + o->kv_heads,
+        &(heed_rotary_options){.heads = o->heads + (int)(key_columns(o) / o->d_k),
                                .neighbours = o->positions == HEED_POSITIONS_ROTARY_NEIGHBOURS,
                                .base = o->rotary_base});
 }
@@ -140,7 +153,8 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
         return NULL;
     const heed_mha_options *o = &l->options;
     const int64_t q_cols = o->heads * o->d_k;
-    const int64_t k_cols = o->kv_heads * o->d_k, v_cols = o->kv_heads * o->d_v;
+    const int64_t k_cols = o->cross ? o->kv_heads * o->d_k : key_columns(o);
+    const int64_t v_cols = o->kv_heads * o->d_v;
     if (o->cross) {
         heed_tensor *kv = heed_linear_apply(t, &l->kv, memory); /* (M, KvHeads*(Dk+Dv)) */
         heed_tensor *k = heed_slice_cols(t, kv, 0, k_cols);
@@ -159,7 +173,7 @@ heed_tensor *heed_mha_apply(heed_tape *t, const heed_mha_layer *l, heed_tensor *
     if (is_rotary(o))
         qk = turn(t, o, heed_slice_cols(t, qkv, 0, q_cols + k_cols), queries);
     heed_tensor *q = heed_slice_cols(t, qk, 0, q_cols);
-    heed_tensor *k = heed_slice_cols(t, qk, q_cols, q_cols + k_cols);
+    heed_tensor *k = k_cols ? heed_slice_cols(t, qk, q_cols, q_cols + k_cols) : q;
     heed_tensor *v = heed_slice_cols(t, qkv, q_cols + k_cols, q_cols + k_cols + v_cols);
     const int64_t gates = gate_columns(o), all = q_cols + k_cols + v_cols;
     if (gates)

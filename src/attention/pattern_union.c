@@ -173,8 +173,10 @@ static int ranges_of_layer(const void *context, int head, int64_t i, int64_t que
 
 heed_key_pattern heed__key_pattern(const heed_attend_options *o, int64_t keys)
 {
-    return (heed_key_pattern){ranges_of_layer, o, (int)heed__pattern_most(&o->pattern, keys),
-                              !heed__pattern_by_head(&o->pattern)};
+    return (heed_key_pattern){.ranges = ranges_of_layer,
+                              .context = o,
+                              .most = (int)heed__pattern_most(&o->pattern, keys),
+                              .same_heads = !heed__pattern_by_head(&o->pattern)};
 }
 
 /* ---- windows of attention by parts ---- */

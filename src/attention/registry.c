@@ -150,9 +150,11 @@ static heed_status check_fused(const heed_attend_options *o, heed_error *err)
     const heed_attention_info *memory =
         &heed__row_of(HEED_SLOT_MEMORY, heed__slot_kind(&o->memory))->info;
     const int heads = o->heads ? o->heads : 1;
-    const char *what = heed__slot_kind(&o->memory) == HEED_MEMORY_PERSISTENT  ? "persistent memory"
-                       : heed__memory_form_of(o)                              ? memory->name
-                       : heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE ? bias->name
+    const heed_term *content = heed__content_term(&o->pattern);
+    const char *what = content ? heed__row_of(HEED_SLOT_PATTERN, content->kind)->info.name
+                       : heed__slot_kind(&o->memory) == HEED_MEMORY_PERSISTENT ? "persistent memory"
+                       : heed__memory_form_of(o)                               ? memory->name
+                       : heed__slot_kind(&o->position_bias) != HEED_BIAS_NONE  ? bias->name
                        : o->kv_heads && o->kv_heads != heads ? "fewer heads of keys than of queries"
                                                              : NULL;
     char text[HEED__ROWS_TEXT];
@@ -319,7 +321,8 @@ heed_status heed__attend_check(const heed_attend_options *o, heed_error *err)
     heed_status status = check_kinds(o, err);
     if (status || (status = check_sizes(o, err)) || (status = check_sublayer(o, err)) ||
         (status = heed__linear_check(o, err)) || (status = check_queries(o, err)) ||
-        (status = check_fused(o, err)) || (status = check_places(o, err)))
+        (status = check_fused(o, err)) || (status = check_places(o, err)) ||
+        (status = heed__content_check(o, err)))
         return status;
     const heed_attention_info *score = &heed__row_of(HEED_SLOT_SCORE, o->score)->info;
     const heed_attention_info *pattern =

@@ -69,7 +69,7 @@ static bool slots_fit(const heed_mha_layer *l)
     return (o->score == HEED_SCORE_SCALED_DOT || o->score == HEED_SCORE_DOT ||
             o->score == HEED_SCORE_COSINE || folds) &&
            (heed__attend_can(o) & HEED_CAN_FUSED || heed__linear_form_of(o, NULL)) &&
-           !heed__queries_form_of(o) &&
+           !heed__queries_form_of(o) && !heed__content_of(&o->pattern) &&
            !(heed__memory_form_of(o) && heed__memory_form_of(o)->compress);
 }
 

@@ -5,6 +5,8 @@
  * head_*   every query sees every key; causal: keys 0..i.  Above the diagonal only P's zeros cost.
  * tiles_*  query i sees the runs of keys that runs() gives, and `shared` rows before them: only the
  *          tiles of keys that a block of queries reaches are made.
+ * list_*   query i sees the keys that list() gives, which may stand anywhere, and `shared` rows:
+ *          pair by pair.
  * A query that sees no key has zeros in P and O.  mask is dropout's: P[i][j] is element first + i S
  * + j of the stream, shared row p element shared_first + i shared + p.
  *
@@ -49,10 +51,11 @@ typedef struct heed__head {
     heed_real *d_distance;            /* (T+S), added to */
     heed_real *scratch;
     int64_t *pairs, *products; /* added to in forward: those in a softmax, those made; or NULL */
-    /* Of tiles_* alone. */
+    /* Of tiles_*: runs of keys, at most `most` for a query; of list_*: keys in ascending order. */
     int (*runs)(const void *context, int64_t head, int64_t i, heed__run *out);
+    int64_t (*list)(const void *context, int64_t head, int64_t i, int32_t *out);
     const void *context;
-    int most;                                                /* runs of a query */
+    int most;
     int64_t shared;                                          /* rows that every query sees */
     heed__matrix shared_k, shared_v, d_shared_k, d_shared_v; /* the last two are added to */
     uint64_t shared_first;
@@ -63,7 +66,7 @@ typedef struct heed__head {
  * *_forward   out; P into weights, maxima and sums into stats, unless they are NULL
  * *_backward  from weights or stats, d_out and d_weights (either may be NULL): the gradients that
  *             are not NULL, as beta * what is there + gradient; d_scores is P's shape, assigned.
- *             tiles_backward needs stats */
+ *             tiles_backward and list_backward need stats */
 #define HEED_KERNELS_HEAD(X)                                                                       \
     X(size_t, head_scratch, (int64_t t, int64_t s, int64_t d_k, int64_t d_v))                      \
     X(void, head_forward, (const heed__head *h))                                                   \
@@ -71,6 +74,9 @@ typedef struct heed__head {
     X(size_t, tiles_scratch,                                                                       \
       (int64_t t, int64_t s, int64_t shared, int most, int64_t d_k, int64_t d_v))                  \
     X(void, tiles_forward, (const heed__head *h))                                                  \
-    X(void, tiles_backward, (const heed__head *h))
+    X(void, tiles_backward, (const heed__head *h))                                                 \
+    X(size_t, list_scratch, (int64_t s, int64_t shared, int64_t d_k))                              \
+    X(void, list_forward, (const heed__head *h))                                                   \
+    X(void, list_backward, (const heed__head *h))
 
 #endif

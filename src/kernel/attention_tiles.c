@@ -12,7 +12,6 @@
 #include "kernel/dropout_mask.h"
 #include "kernel/head_product.h"
 #include "kernel/isa.h"
-#include "kernel/vecmath.h"
 
 #define DECLARE(result, name, arguments) result K(name) arguments;
 HEED_KERNELS_HEAD(DECLARE)
@@ -374,35 +373,6 @@ static void prepare_row(const heed__head *h, const block *b, int64_t i, const pi
         x[at] = -INFINITY;
 }
 
-static void softmax_row(real *x, int64_t lo, int64_t hi, real *stats)
-{
-    vreal top = vset(-INFINITY), sum = {0};
-    for (int64_t j = lo; j < hi; j += VW)
-        top = vmax(top, vload(x + j));
-    const real most = vlargest(top);
-    const vreal shift = vset(most == -INFINITY ? 0 : most);
-    for (int64_t j = lo; j < hi; j += VW) {
-        const vreal v = vexp(vload(x + j) - shift);
-        sum += v;
-        vstore(x + j, v);
-    }
-    const real total = vsum(sum);
-    const vreal inverse = vset(total == 0 ? 0 : 1 / total);
-    for (int64_t j = lo; j < hi; j += VW)
-        vstore(x + j, vload(x + j) * inverse);
-    if (stats) {
-        stats[0] = shift[0];
-        stats[1] = inverse[0];
-    }
-}
-
-static void softmax_again(real *x, int64_t lo, int64_t hi, const real *stats)
-{
-    const vreal shift = vset(stats[0]), inverse = vset(stats[1]);
-    for (int64_t j = lo; j < hi; j += VW)
-        vstore(x + j, vexp(vload(x + j) - shift) * inverse);
-}
-
 /* Dropout's mask of a row, in its columns; 0 where it sees nothing. */
 static void mask_row(const heed__head *h, const block *b, int64_t i, const piece *pieces, int n,
                      real *mask)
@@ -450,7 +420,8 @@ void K(tiles_forward)(const heed__head *h)
             real *x = scores + i * l.ld;
             const int n = pieces_of(h, &l, &b, i, pieces);
             prepare_row(h, &b, i, pieces, n, x);
-            softmax_row(x, b.lo[i], b.hi[i], h->stats ? h->stats + (i0 + i) * h->stats_step : NULL);
+            softmax_part(x, b.lo[i], b.hi[i],
+                         h->stats ? h->stats + (i0 + i) * h->stats_step : NULL);
             if (h->weights)
                 store_row(h, &b, i, pieces, n, x, h->weights);
             if (h->dropout > 0) {
@@ -501,12 +472,6 @@ static void row_backward(const heed__head *h, const block *b, int64_t i, const p
             h->d_distance[h->t - 1 - query + pieces[k].key + j] += y[pieces[k].column + j];
 }
 
-static void zero_rows(heed__matrix x, int64_t rows, int64_t cols, real beta)
-{
-    for (int64_t i = 0; x.at && beta == 0 && i < rows; i++)
-        memset(x.at + i * x.ld, 0, (size_t)cols * sizeof(real));
-}
-
 static heed__matrix rows_from(heed__matrix x, int64_t i)
 {
     return x.at ? (heed__matrix){x.at + i * x.ld, x.ld} : x;
@@ -519,8 +484,8 @@ void K(tiles_backward)(const heed__head *h)
     real *x = h->scratch + l.scores, *y = h->scratch + l.gradients;
     real *queries = h->scratch + l.queries, *outputs = h->scratch + l.outputs;
     piece *pieces = (piece *)(void *)((char *)h->scratch + l.pieces);
-    zero_rows(h->d_k_rows, h->s, h->d_k, h->beta_k);
-    zero_rows(h->d_v_rows, h->s, h->d_v, h->beta_v);
+    clear_rows(h->d_k_rows, h->s, h->d_k, h->beta_k);
+    clear_rows(h->d_v_rows, h->s, h->d_v, h->beta_v);
     pack(h, &l, true);
     for (int64_t i0 = 0, m, single = 0; i0 < h->t; i0 += m) {
         const block b = block_at(h, &l, i0, &single);
@@ -532,7 +497,7 @@ void K(tiles_backward)(const heed__head *h)
         for (int64_t i = 0; i < b.m; i++) {
             const int n = pieces_of(h, &l, &b, i, pieces);
             prepare_row(h, &b, i, pieces, n, x + i * l.ld);
-            softmax_again(x + i * l.ld, b.lo[i], b.hi[i], h->stats + (i0 + i) * h->stats_step);
+            softmax_part_again(x + i * l.ld, b.lo[i], b.hi[i], h->stats + (i0 + i) * h->stats_step);
             row_backward(h, &b, i, pieces, n, x + i * l.ld, y + i * l.ld, h->scratch + l.mask);
         }
         if (h->d_q.at)

@@ -9,19 +9,10 @@
 #define HEED_KERNEL_HEAD_PRODUCT_H
 
 #include "kernel/attention_head.h"
+#include "kernel/head_scores.h"
 #include "kernel/micro.h"
 
 #define WIDE_ROWS 4 /* of a tile three registers wide */
-
-VINLINE int64_t round_up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-VINLINE int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- strips ---- */
 

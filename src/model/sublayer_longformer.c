@@ -129,8 +129,11 @@ static heed_tensor *apply(heed_tape *t, const heed_sublayer *s, heed_tensor *x, 
         return NULL;
     const heed_attention_options all = heed__mha_attention(o);
     heed_attention_options one = all;
-    const heed_key_pattern pattern = {ranges, l,
-                                      (int)heed__pattern_most(&l->seen, flow->rows->longest), true};
+    const heed_key_pattern pattern = {.ranges = ranges,
+                                      .context = l,
+                                      .most =
+                                          (int)heed__pattern_most(&l->seen, flow->rows->longest),
+                                      .same_heads = true};
     one.pattern = &pattern;
     heed_tensor *near = heed__mha_of(t, o, heed_slice_cols(t, qkv, 0, q_cols),
                                      heed_slice_cols(t, qkv, q_cols, heed_tensor_cols(qkv)),

@@ -91,8 +91,9 @@ static heed_tensor *apply(heed_tape *t, const heed_sublayer *s, heed_tensor *x, 
     if (!blocks)
         return NULL;
     heed_attention_options one = heed__mha_attention(o);
-    const heed_key_pattern near = {near_ranges, l, most, true},
-                           far = {pooled_ranges, l, most, true};
+    const heed_key_pattern
+        near = {.ranges = near_ranges, .context = l, .most = most, .same_heads = true},
+        far = {.ranges = pooled_ranges, .context = l, .most = most, .same_heads = true};
     heed_tensor *qkv = heed_linear_apply(t, &l->near.qkv, x);
     one.pattern = &near;
     heed_tensor *y =

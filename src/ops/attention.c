@@ -72,7 +72,9 @@ static heed_status check(heed_opcall *c, int64_t *count)
     if (a->kv_heads < 1 || heads % a->kv_heads)
         return heed__op_fail(c, HEED_ARGUMENT, "kv_heads is %d, expected a divisor of heads = %d",
                              a->kv_heads, heads);
-    if (a->patterned && (!a->pattern.ranges || a->pattern.most < 1))
+    if (a->patterned && a->pattern.ranges && a->pattern.list)
+        return heed__op_fail(c, HEED_ARGUMENT, "the pattern has ranges and a list, expected one");
+    if (a->patterned && !a->pattern.list && (!a->pattern.ranges || a->pattern.most < 1))
         return heed__op_fail(c, HEED_ARGUMENT, "the pattern has at most %d ranges, expected 1",
                              a->pattern.ranges ? a->pattern.most : 0);
     if (!(a->dropout >= 0 && a->dropout < 1))

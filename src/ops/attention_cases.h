@@ -9,7 +9,7 @@ struct arguments {
     int kv_heads;
     int band, first; /* keys from `band` before the query to it, and the first few; 0: all */
     int step, width; /* of the band's keys */
-    bool visible, distance, shared;
+    bool visible, distance, shared, bias, listed;
 };
 
 /* i: heads, causal, weights out; r: dropout, scale; a fourth input is the bias. */
@@ -149,7 +149,39 @@ static const heed_opcase cases[] = {
      .r = {0.25, 0.7},
      .lengths = {5, 4, -1},
      .more_lengths = {5, 4, -1}},
+    {.what = "listed keys, a segment without keys",
+     .in = {HEED_DIMS2(7, 4), HEED_DIMS2(12, 4), HEED_DIMS2(12, 6)},
+     HEED_WITH(.listed = true),
+     .i = {2},
+     .lengths = {4, 1, 2, -1},
+     .more_lengths = {9, 0, 3, -1}},
+    {.what = "everything with listed keys",
+     .in = {HEED_DIMS2(15, 8), HEED_DIMS2(15, 4), HEED_DIMS2(15, 4), HEED_DIMS2(4, 7),
+            HEED_DIMS2(2, 4), HEED_DIMS2(2, 4)},
+     HEED_WITH(.kv_heads = 2, .listed = true, .visible = true, .distance = true, .shared = true),
+     .i = {4, 1, 1},
+     .r = {0.25, 0.7},
+     .lengths = {11, 4, -1},
+     .more_lengths = {11, 4, -1}},
+    {.what = "listed keys, a bias for each pair",
+     .in = {HEED_DIMS2(7, 4), HEED_DIMS2(7, 4), HEED_DIMS2(7, 6), HEED_DIMS3(1, 5, 5)},
+     HEED_WITH(.listed = true, .bias = true),
+     .i = {1},
+     .lengths = {5, 2, -1},
+     .more_lengths = {5, 2, -1}},
 };
+
+/* Scattered, others for each query, head and segment; some beyond the last. */
+static int64_t case_list(const void *context, int64_t segment, int head, int64_t i, void *room,
+                         int32_t *out)
+{
+    int64_t n = 0;
+    (void)context, (void)room;
+    for (int32_t key = 0; key < 5; key++)
+        if ((2 * i + 3 * key + head + segment) % 4 > 1)
+            out[n++] = key;
+    return n;
+}
 
 static int case_ranges(const void *context, int head, int64_t i, int64_t queries, int64_t keys,
                        heed_key_range *out)
@@ -167,8 +199,11 @@ static void run_case(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_
 {
     static const struct arguments none = {0};
     const struct arguments *a = c->arguments ? c->arguments : &none;
-    const heed_key_pattern pattern = {case_ranges, a, 2, false};
-    const bool bias = !c->arguments && c->in[BIAS].rank;
+    const heed_key_pattern pattern = {.ranges = a->listed ? NULL : case_ranges,
+                                      .context = a,
+                                      .most = 2,
+                                      .list = a->listed ? case_list : NULL};
+    const bool bias = a->bias || (!c->arguments && c->in[BIAS].rank);
     heed_tensor **next = in + BIAS;
     heed_attention_options options = {.heads = (int)c->i[0],
                                       .kv_heads = a->kv_heads,
@@ -176,7 +211,7 @@ static void run_case(heed_tape *t, const heed_opcase *c, heed_tensor **in, heed_
                                       .probabilities = c->i[2] ? &out[1] : NULL,
                                       .dropout = c->r[0],
                                       .scale = c->r[1],
-                                      .pattern = a->band ? &pattern : NULL};
+                                      .pattern = a->band || a->listed ? &pattern : NULL};
     if (bias)
         options.bias = *next++;
     if (a->distance)

@@ -28,7 +28,13 @@ enum {
  * the memory does. */
 #define KEPT_PAIRS (512 * 512)
 
-/* Which kernels: those for all keys, or for runs of them. */
+/* Which kernels: those for keys that stand anywhere, ... */
+static bool is_listed(const call *a)
+{
+    return a->patterned && a->pattern.list;
+}
+
+/* ... for runs of keys or, if neither, for all. */
 static bool has_runs(const heed_opcall *c)
 {
     const call *a = c->attributes;
@@ -87,22 +93,32 @@ static int64_t shared_cols(const heed_opcall *c)
 
 static int runs_at_most(const call *a)
 {
-    return a->patterned ? a->pattern.most : 1;
+    return a->patterned && !is_listed(a) ? a->pattern.most : 1;
+}
+
+static size_t kernel_room(const heed_opcall *c, int64_t t, int64_t s, int64_t d_k, int64_t d_v)
+{
+    const heed_kernels *k = heed__kernels();
+    const call *a = c->attributes;
+    if (is_listed(a))
+        return k->list_scratch(s, shared_rows(c), d_k);
+    if (has_runs(c))
+        return k->tiles_scratch(t, s, shared_rows(c), runs_at_most(a), d_k, d_v);
+    return k->head_scratch(t, s, d_k, d_v);
 }
 
 heed__attention_room heed__attention_room_of(const heed_opcall *c)
 {
     const call *a = c->attributes;
-    const heed_kernels *k = heed__kernels();
     const int64_t t = a->pairs.queries->longest, s = a->pairs.keys->longest;
     const int64_t d_k = c->in[Q]->cols / a->pairs.heads, d_v = c->in[V]->cols / a->kv_heads;
     heed__attention_room r = {.distance = 64};
     r.shared = r.distance + whole_lines(c->in[DISTANCE] ? (size_t)(t + s) * sizeof(real) : 0);
     r.ranges = r.shared + whole_lines((size_t)(shared_rows(c) * shared_cols(c)) * sizeof(real));
-    r.kernel = r.ranges + whole_lines((size_t)runs_at_most(a) * sizeof(heed_key_range));
-    r.end =
-        r.kernel + (has_runs(c) ? k->tiles_scratch(t, s, shared_rows(c), runs_at_most(a), d_k, d_v)
-                                : k->head_scratch(t, s, d_k, d_v));
+    r.kernel =
+        r.ranges + whole_lines(is_listed(a) ? a->pattern.room
+                                            : (size_t)runs_at_most(a) * sizeof(heed_key_range));
+    r.end = r.kernel + kernel_room(c, t, s, d_k, d_v);
     return r;
 }
 
@@ -115,10 +131,34 @@ static void *at_byte(const job *j, int thread, size_t byte)
 
 typedef struct view {
     const call *a;
-    int64_t t, s;
+    int64_t segment, t, s;
     const int32_t *visible; /* of the segment's queries, or NULL */
-    heed_key_range *ranges;
+    void *room;             /* for ranges, or what a list needs */
 } view;
+
+/* The first keys, of which a query may see some. */
+static int64_t limit_of(const view *v, int64_t i)
+{
+    const int64_t limit = v->a->causal ? heed__min(v->s, i + 1) : v->s;
+    return v->visible ? heed__min(limit, v->visible[i]) : limit;
+}
+
+/* The pattern's list, cut to what everything else lets the query see: nothing that a pattern says
+ * is believed unseen, either. */
+static int64_t list_of(const void *context, int64_t head, int64_t i, int32_t *out)
+{
+    const view *v = context;
+    const heed_key_pattern *p = &v->a->pattern;
+    const int64_t limit = limit_of(v, i);
+    const int64_t n = p->list(p->context, v->segment, (int)head, i, v->room, out);
+    int64_t kept = 0, from = 0;
+    for (int64_t k = 0; k < n; k++)
+        if (out[k] >= from && out[k] < limit) {
+            from = out[k] + 1;
+            out[kept++] = out[k];
+        }
+    return kept;
+}
 
 /* The pattern's ranges, cut to what everything else lets the query see.  Nothing that a pattern
  * says is believed unseen: ranges that leave the segment or overlap are cut as well. */
@@ -126,17 +166,15 @@ static int runs_of(const void *context, int64_t head, int64_t i, heed__run *out)
 {
     const view *v = context;
     const call *a = v->a;
-    int64_t limit = v->s, from = 0;
+    const int64_t limit = limit_of(v, i);
+    heed_key_range *ranges = v->room;
+    int64_t from = 0;
     int n = 1, kept = 0;
-    if (a->causal)
-        limit = heed__min(limit, i + 1);
-    if (v->visible)
-        limit = heed__min(limit, v->visible[i]);
-    v->ranges[0] = (heed_key_range){0, (int32_t)v->s, 1, 1};
+    ranges[0] = (heed_key_range){0, (int32_t)v->s, 1, 1};
     if (a->patterned)
-        n = a->pattern.ranges(a->pattern.context, (int)head, i, v->t, v->s, v->ranges);
+        n = a->pattern.ranges(a->pattern.context, (int)head, i, v->t, v->s, ranges);
     for (int k = 0; k < n && k < runs_at_most(a); k++) {
-        const heed_key_range *r = &v->ranges[k];
+        const heed_key_range *r = &ranges[k];
         heed__run run = {heed__max(r->begin, from), heed__min(r->end, limit), heed__max(r->step, 1),
                          heed__max(r->width, 1)};
         run.width = heed__min(run.width, run.step);
@@ -309,10 +347,15 @@ static void run_head(const job *j, int64_t b, int64_t head, bool first, bool kep
         (j->back ? kernels->head_backward : kernels->head_forward)(&h);
         return;
     }
-    const view v = {a, h.t, h.s, a->visible ? a->visible + row : NULL,
-                    at_byte(j, thread, r.ranges)};
-    h.runs = runs_of;
+    const view v = {
+        a, b, h.t, h.s, a->visible ? a->visible + row : NULL, at_byte(j, thread, r.ranges)};
     h.context = &v;
+    if (is_listed(a)) {
+        h.list = list_of;
+        (j->back ? kernels->list_backward : kernels->list_forward)(&h);
+        return;
+    }
+    h.runs = runs_of;
     h.most = runs_at_most(a);
     (j->back ? kernels->tiles_backward : kernels->tiles_forward)(&h);
 }
@@ -383,7 +426,7 @@ void heed__attention_run(job *j, int threads)
     const heed__attention_room r = j->room;
     for (int thread = 0; thread < heed__threads(j->c); thread++) {
         memset(at_byte(j, thread, 0), 0, 2 * sizeof(int64_t));
-        memset(at_byte(j, thread, r.shared), 0, r.ranges - r.shared);
+        memset(at_byte(j, thread, r.shared), 0, r.kernel - r.shared);
     }
     for (int64_t b = 0; b < a->pairs.queries->count; b++)
         j->cost += a->pairs.heads * cost_of(a, b);

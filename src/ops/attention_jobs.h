@@ -35,7 +35,7 @@ typedef struct heed__attention_saved {
 } heed__attention_saved;
 heed__attention_saved heed__attention_saves(const heed_opcall *c);
 /* A thread's scratch, in bytes: two counts, the bias by distance, the thread's own gradients of
- * shared rows, ranges, the kernel's. */
+ * shared rows, ranges or what a list needs, the kernel's. */
 typedef struct heed__attention_room {
     size_t distance, shared, ranges, kernel, end;
 } heed__attention_room;
@@ -46,7 +46,7 @@ typedef struct heed__attention_job {
     const heed_opcall *c;
     heed__head all;
     bool back;
-    bool runs; /* the kernels for runs of keys, not those for all */
+    bool runs; /* the kernels for runs or lists of keys, not those for all */
     heed__attention_saved saved;
     heed__attention_room room;
     int64_t cost, parts;

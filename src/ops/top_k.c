@@ -1,9 +1,9 @@
 /* top_k.c: the k largest of each row, largest first, ties by the lower column.  NaN is the largest.
- * x (N,C) -> (N,k) and their columns.  A heap of k whose root is the smallest: at worst C log k,
- * and most of a long row is only compared with the root. */
+ * x (N,C) -> (N,k) and their columns. */
 #include <heed/ops.h>
 
 #include "base/parallel.h"
+#include "ops/largest.h"
 #include "tensor/op.h"
 
 struct job {
@@ -26,31 +26,6 @@ static heed_status shape(heed_opcall *c)
     return status ? status : heed__save(c, (size_t)(x->rows * k) * sizeof(int32_t));
 }
 
-static bool larger(real a, real b)
-{
-    return a > b || (a != a && b == b);
-}
-
-/* Whether column a comes before column b. */
-static bool before(const real *x, int32_t a, int32_t b)
-{
-    return larger(x[a], x[b]) || (a < b && !larger(x[b], x[a]));
-}
-
-/* Sinks heap[i] until its children come before it: the root is the last of all. */
-static void sink(int32_t *heap, int64_t n, int64_t i, const real *x)
-{
-    int32_t moving = heap[i];
-    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && before(x, heap[child], heap[child + 1]))
-            child++;
-        if (!before(x, moving, heap[child]))
-            break;
-        heap[i] = heap[child];
-    }
-    heap[i] = moving;
-}
-
 static void compute(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = context;
@@ -58,21 +33,13 @@ static void compute(void *context, int64_t begin, int64_t end, int thread)
     for (int64_t r = begin; r < end; r++) {
         const real *x = heed__row(j->x, r);
         int32_t *heap = j->index + r * j->k;
-        for (int64_t i = 0; i < j->k; i++)
-            heap[i] = (int32_t)i;
-        for (int64_t i = j->k / 2; i-- > 0;)
-            sink(heap, j->k, i, x);
-        for (int64_t i = j->k; i < j->x->cols; i++)
-            if (larger(x[i], x[heap[0]])) {
-                heap[0] = (int32_t)i;
-                sink(heap, j->k, 0, x);
-            }
+        heed__largest(x, j->x->cols, j->k, heap);
         /* Heap sort: the root moves to the end of the shrinking heap. */
         for (int64_t i = j->k - 1; i > 0; i--) {
             int32_t last = heap[0];
             heap[0] = heap[i];
             heap[i] = last;
-            sink(heap, i, 0, x);
+            heed__sink(heap, i, 0, x);
         }
         for (int64_t i = 0; i < j->k; i++)
             j->y[r * j->k + i] = x[heap[i]];
