@@ -54,8 +54,8 @@ static const heed_option fields[] = {
 static const char *const quick[] = {
     "side",   "16", "updates",       "2400", "valid-every",   "600", "batch", "16", "rate", "0.001",
     "latent", "32", "judge-updates", "500",  "test-pictures", "500", NULL};
-static const char *const corners[] = {"updates",  "6000",   "rate", "0.0005",
-                                      "rate-end", "0.0001", NULL};
+static const char *const corners[] = {"updates", "10000",  "batch", "16", "rate",
+                                      "0.001",   "latent", "32",    NULL};
 static const char *const fashion[] = {
     "task", "fashion", "updates", "20000",         "width", "32", "values",
     "2",    "pool",    "true",    "test-pictures", "10000", NULL};
