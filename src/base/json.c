@@ -7,7 +7,8 @@
 
 bool heed__json_short_of_memory(const json_error_t *e)
 {
-    return json_error_code(e) == json_error_out_of_memory || !*e->text;
+    /* Before its parser is there jansson says nothing: the code is not set then. */
+    return !*e->text || json_error_code(e) == json_error_out_of_memory;
 }
 
 json_t *heed__json_open(const char *path, heed_error *err)
