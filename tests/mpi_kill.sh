@@ -29,11 +29,11 @@ ranks_of() {
     done
 }
 now() { date +%s%N; }
-# ends_in_time PROCESS BEGIN: all ranks do, not as if all were well.
+# ends_in_time PROCESS BEGIN [ANY]: all ranks do, not as if all were well (ANY: whatever mpirun's exit code is).
 ends_in_time() {
     wait "$1"
     rc=$?
-    [ "$rc" != 0 ]; verdict $? "the exit code is 0"
+    [ "$rc${3-}" != 0 ]; verdict $? "the exit code is 0"
     seconds=$((($(now) - $2) / 1000000000))
     [ $seconds -lt 10 ]; verdict $? "it took $seconds s to end"
     [ -z "$(ranks_of)" ]; verdict $? "a rank goes on"
@@ -98,19 +98,24 @@ all_cases() {
     mentions "heed: rank 0 on $(uname -n): nothing has been heard of rank 1 on $(uname -n) for 6 seconds"
 
     # Catches an interrupted mpirun whose ranks do not save.
+    # Open MPI passes the signal on after a while, MPICH at once, and its exit code may be 0.
     what="$kind, mpirun is interrupted"
-    OMPI_MCA_odls_base_sigkill_timeout=5 "$mpirun" -n 2 "$program" train --resume m --max-updates 200 \
+    OMPI_MCA_odls_base_sigkill_timeout=5 "$mpirun" -n 2 "$program" train --resume m --max-updates 1000000 \
         >out 2>err <in &
     starter=$!
     after m/training/step-40
     begin=$(now)
     kill -INT $starter
-    ends_in_time $starter "$begin"
+    ends_in_time $starter "$begin" any
     mentions 'and saved; go on with: heed train --resume m'
     what="$kind, silent, interrupted and resumed"
-    "$mpirun" -n 2 "$program" train --resume m --max-updates 200 >out 2>err <in
-    rc=$?; exits 0
-    for file in training/step-200/model.safetensors training/step-200/moments.safetensors model.safetensors; do
+    all=$(sed -n 's/^stopped after update \([0-9]*\) .*/\1/p' err)
+    all=$((${all:-0} / 10 * 10 + 20))
+    for model in m whole; do
+        "$mpirun" -n 2 "$program" train --resume $model --max-updates $((all > 220 ? all : 220)) >out 2>err <in
+        rc=$?; exits 0
+    done
+    for file in training/latest/model.safetensors training/latest/moments.safetensors model.safetensors; do
         same "whole/$file" "m/$file"
     done
     rm -rf m whole

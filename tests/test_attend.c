@@ -468,7 +468,7 @@ static void the_table_is_complete(void **state)
                               "poolingformer"},
         [HEED_SLOT_PATTERN] = {"global", "band", "local-m", "local-p", "dilated", "random", "block",
                                "strided", "fixed", "star", "etc", "bigbird", "bpt", "block-image",
-                               "axial", "longformer"},
+                               "axial", "longformer", "top-k", "lsh", "routing"},
         [HEED_SLOT_SCORE] = {HEED_SCORE_WORDS},
         [HEED_SLOT_BIAS] = {"none", "alibi", "table", "span"},
         [HEED_SLOT_NORMALISER] = {"soft", "hard", "elu", "performer", "rfa", "delta"},

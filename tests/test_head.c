@@ -98,9 +98,27 @@ static int band_runs(const void *context, int64_t head, int64_t i, heed__run *ou
     return begin < end;
 }
 
-/* Queries that see the keys near their own place, against loops with all others forbidden. */
-static void check_tiles(const heed_kernels *kernels, int64_t t, int64_t s, int64_t dk, int64_t dv,
-                        int64_t width, double dropout, real beta)
+/* Keys that stand anywhere, every (width + 2)-th from another place for each query. */
+static bool is_listed(const band *b, int64_t i, int64_t j)
+{
+    return (3 * i + j) % (b->width + 2) == 0;
+}
+
+static int64_t listed_keys(const void *context, int64_t head, int64_t i, int32_t *out)
+{
+    const band *b = context;
+    int64_t n = 0;
+    (void)head;
+    for (int64_t j = 0; j < b->keys; j++)
+        if (is_listed(b, i, j))
+            out[n++] = (int32_t)j;
+    return n;
+}
+
+/* Queries that see some keys, those near their own place or those of a list, against loops with all
+ * others forbidden. */
+static void check_sparse(const heed_kernels *kernels, bool listed, int64_t t, int64_t s, int64_t dk,
+                         int64_t dv, int64_t width, double dropout, real beta)
 {
     const heed_rng rng = heed_rng_stream(&(heed_rng_key){.seed = 5});
     const real before = beta == 0 ? (real)NAN : (real)0.5;
@@ -108,6 +126,7 @@ static void check_tiles(const heed_kernels *kernels, int64_t t, int64_t s, int64
     heed__head h = {.t = t, .s = s, .d_k = dk, .d_v = dv, .scale = (real)0.3, .kv_heads = 1};
     h.heads = h.most = 1;
     h.runs = band_runs;
+    h.list = listed_keys;
     h.context = &b;
     h.dropout = dropout;
     h.rng = &rng;
@@ -123,7 +142,8 @@ static void check_tiles(const heed_kernels *kernels, int64_t t, int64_t s, int64
     h.d_k_rows = filled(s, dk, before);
     h.d_v_rows = filled(s, dv, before);
     h.beta_q = h.beta_k = h.beta_v = beta;
-    const size_t bytes = kernels->tiles_scratch(t, s, 0, h.most, dk, dv);
+    const size_t bytes =
+        listed ? kernels->list_scratch(s, 0, dk) : kernels->tiles_scratch(t, s, 0, h.most, dk, dv);
     h.scratch = aligned_alloc(64, (bytes + 127) / 64 * 64);
     memset(h.scratch, 0xff, (bytes + 127) / 64 * 64);
     real *mask = malloc((size_t)(t * s + 1) * sizeof *mask);
@@ -134,13 +154,13 @@ static void check_tiles(const heed_kernels *kernels, int64_t t, int64_t s, int64
     all.bias = filled(t, s, 0);
     for (int64_t i = 0; i < t; i++)
         for (int64_t j = 0; j < s; j++)
-            if (j < i - width || j > i + width)
+            if (listed ? !is_listed(&b, i, j) : j < i - width || j > i + width)
                 all.bias.at[i * all.bias.ld + j] = -INFINITY;
     oracle r = naive(&all, dropout > 0 ? mask : NULL);
-    kernels->tiles_forward(&h);
+    listed ? kernels->list_forward(&h) : kernels->tiles_forward(&h);
     const double start = beta == 0 ? 0 : (double)before;
     assert_rows(h.out, r.o, t, dv, 0);
-    kernels->tiles_backward(&h);
+    listed ? kernels->list_backward(&h) : kernels->tiles_backward(&h);
     assert_rows(h.d_q, r.dq, t, dk, start);
     assert_rows(h.d_k_rows, r.dk_, s, dk, start);
     assert_rows(h.d_v_rows, r.dv_, s, dv, start);
@@ -152,11 +172,10 @@ static void check_tiles(const heed_kernels *kernels, int64_t t, int64_t s, int64
         free(own[i]);
 }
 
-/* Catches: a tile that is left out or made twice, a wrong mask at the end of a run, a row's maximum
- * or sum that is another in backward, in any instruction set. */
-static void runs_match_loops(void **state)
+/* Catches: a tile or a listed key that is left out or made twice, a wrong mask at the end of a run, a
+ * row's maximum or sum that is another in backward, in any instruction set. */
+static void sparse_matches_loops(bool listed)
 {
-    (void)state;
     static const int64_t sizes[][4] = {
         {1, 1, 1, 1},    {7, 9, 3, 17},   {24, 24, 64, 64}, {13, 25, 31, 9},
         {49, 61, 20, 6}, {97, 101, 5, 3}, {61, 17, 8, 40},  {130, 130, 16, 8},
@@ -166,9 +185,21 @@ static void runs_match_loops(void **state)
         for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
             for (int flags = 0; flags < 12; flags++) {
                 const int64_t *z = sizes[n];
-                check_tiles(heed__kernels_at(i), z[0], z[1], z[2], z[3], widths[flags / 4],
-                            flags & 1 ? 0.3 : 0, flags & 2 ? 1 : 0);
+                check_sparse(heed__kernels_at(i), listed, z[0], z[1], z[2], z[3], widths[flags / 4],
+                             flags & 1 ? 0.3 : 0, flags & 2 ? 1 : 0);
             }
+}
+
+static void runs_match_loops(void **state)
+{
+    (void)state;
+    sparse_matches_loops(false);
+}
+
+static void lists_match_loops(void **state)
+{
+    (void)state;
+    sparse_matches_loops(true);
 }
 
 /* Catches: a wrong tile, strip, tail, block edge or triangle in any instruction set. */
@@ -195,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_match_loops),
         cmocka_unit_test(runs_match_loops),
+        cmocka_unit_test(lists_match_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,11 +204,11 @@ static void test_capitals(void **state)
     (void)state;
     static const char *const cases[][3] = {
         {"I SAW TOM IN BERLIN ON MONDAY.", "TOM", "BERLIN"},
-        {"I SAW TOM IN BERLIN ON MONDAY.", "MONTAG", "HABE"},
+        {"I SAW TOM IN BERLIN ON MONDAY.", "MONTAG", "ICH"},
         {"FRIDAY AT 3 PM", "FREITAG", "15 UHR"},
         {"MY SISTER LIVES IN LONDON.", "MEINE SCHWESTER", "LONDON"},
         {"I WILL GO TO PARIS IN JULY.", "PARIS", "JULI"},
-        {"ANNA WAS IN CHICAGO ON TUESDAY.", "ANNA", "CHICAGO"},
+        {"ANNA WAS IN BOSTON ON TUESDAY.", "ANNA", "BOSTON"},
         {"THE MEETING IS ON FRIDAY.", "FREITAG", "TREFFEN"},
         {"WE DO NOT WORK ON SUNDAYS.", "SONNTAG", "ARBEITEN"},
         {"DAVID AND SARAH LIVE IN TOKYO.", "DAVID UND SARAH", "TOKIO"},
