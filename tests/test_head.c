@@ -172,8 +172,8 @@ static void check_sparse(const heed_kernels *kernels, bool listed, int64_t t, in
         free(own[i]);
 }
 
-/* Catches: a tile or a listed key that is left out or made twice, a wrong mask at the end of a run, a
- * row's maximum or sum that is another in backward, in any instruction set. */
+/* Catches: a tile or a listed key that is left out or made twice, a wrong mask at the end of a run,
+ * a row's maximum or sum that is another in backward, in any instruction set. */
 static void sparse_matches_loops(bool listed)
 {
     static const int64_t sizes[][4] = {
