@@ -83,7 +83,7 @@ all_cases() {
         elif [ "$hit" ]; then
             killed=$((killed + 1))
             ended_in_time "$begin"
-            grep -qiE "rank $victim|rank $((1 - victim)) .*lost|PID $process" err out
+            grep -qiE "rank $victim|rank $((1 - victim)) .*lost|PID[ =]$process" err out
             verdict $? "nothing says which rank was lost"
         fi
     done
