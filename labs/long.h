@@ -40,7 +40,7 @@ typedef struct long_score {
     double nats, right;       /* for each wanted; of 1 */
     double most;              /* the share of the commonest class */
     double asked;             /* right among the rows at the ends */
-    double squared, absolute; /* of numbers: errors of a wanted row, summed over its columns */
+    double squared, absolute; /* of regression: errors of a wanted row, summed over its columns */
 } long_score;
 
 struct long_task;
@@ -62,7 +62,7 @@ typedef struct long_task {
     const char *name, *unit; /* of the loss */
     bool causal;             /* a row sees nothing behind it */
     bool needs_data;
-    bool absolute;  /* the loss of numbers is the absolute error, else the squared one */
+    bool absolute;  /* the regression loss is the absolute error, else the squared one */
     bool pools;     /* one answer for each sequence, which is a set */
     int64_t asked;  /* rows at the end of each sequence that are counted apart */
     int64_t length; /* if none is given */

@@ -11,9 +11,9 @@ typedef struct sagan_data {
     double grain; /* corners: deviation of the noise on every pixel */
     int64_t side;
     int64_t classes;       /* that a picture can be asked for; 1: none */
-    int64_t looks;         /* a judge reads a picture at so many places, */
+    int64_t looks;         /* places of a picture that a judge reads, */
     int64_t look_side;     /* which are so large, */
-    int64_t kinds;         /* and tells so many kinds of things there; kind `kinds` is none of */
+    int64_t kinds;         /* and kinds of things it tells apart there; kind `kinds` is none of */
     bool has_none;         /* them, if that can be */
     picture_data pictures; /* fashion */
 } sagan_data;

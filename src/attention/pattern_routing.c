@@ -24,7 +24,7 @@
 #define KEEP 0.999 /* L */
 #define EPS ((heed_real)1e-12)
 
-/* How many of n rows a cluster takes: as many as there are if the clusters are one. */
+/* How many of n rows a cluster takes: all n where there is one cluster. */
 static int64_t share(const heed_term *term, int64_t n)
 {
     return (n + term->number[0] - 1) / term->number[0];

@@ -6,7 +6,7 @@
 #include "dist/transport.h"
 
 typedef struct heed__heartbeat heed__heartbeat;
-/* A rank is lost when nothing has been heard of it for so many seconds.  Then `lost` is called,
+/* A rank is lost when nothing has been heard of it for `seconds` seconds.  Then `lost` is called,
  * once and in a thread of its own, with its number; on a rank that has been told of it by rank 0,
  * with -1. */
 heed__heartbeat *heed__heartbeat_new(const heed__transport *t, double seconds,

@@ -13,7 +13,7 @@
 
 /* Of one call: a transport may count bytes in an int. */
 #define MOST_BYTES ((size_t)1 << 28)
-/* After so many without a sign of life a rank is lost: longer than a busy machine lets a thread
+/* After these without a sign of life a rank is lost: longer than a busy machine lets a thread
  * wait, and than a network needs to send what was lost again. */
 #define SILENCE_SECONDS 6.0
 #define HOST_BYTES 64
